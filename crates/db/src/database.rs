@@ -1,0 +1,134 @@
+//! An open database.
+
+use std::time::Duration;
+
+use sqlx::postgres::{PgPool, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+
+use crate::address::Target;
+use crate::{Address, Error, Kind, Reader, Result, Tx};
+
+/// How long a caller waits for a connection before [`Error::Connection`].
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long SQLite waits for another process's write transaction before [`Error::Retry`].
+const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(20);
+/// Readers of one SQLite file; they never wait for the writer (WAL).
+const SQLITE_READERS: u32 = 4;
+/// Connections of one process to Postgres.
+const POSTGRES_CONNECTIONS: u32 = 16;
+
+/// An open database. Cheap to clone.
+#[derive(Clone)]
+pub struct Database {
+    pools: Pools,
+    address: Address,
+}
+
+#[derive(Clone)]
+enum Pools {
+    Sqlite { writer: SqlitePool, readers: SqlitePool },
+    Postgres { pool: PgPool, pooled: bool },
+}
+
+impl Database {
+    /// Opens the database, creating a missing SQLite file. Migrates nothing.
+    ///
+    /// # Errors
+    /// [`Error::Connection`] or [`Error::Other`] with the address (without its password) in the log.
+    pub async fn open(address: &Address) -> Result<Self> {
+        let pools = match &address.0 {
+            Target::Sqlite(path) => {
+                let options = SqliteConnectOptions::new()
+                    .filename(path)
+                    .create_if_missing(true)
+                    .journal_mode(SqliteJournalMode::Wal)
+                    // FULL: a commit that was answered survives a power cut.
+                    .synchronous(SqliteSynchronous::Full)
+                    .foreign_keys(true)
+                    .busy_timeout(SQLITE_BUSY_TIMEOUT)
+                    .pragma("temp_store", "memory")
+                    .pragma("cache_size", "-16384")
+                    .pragma("wal_autocheckpoint", "4000");
+                let writer = SqlitePoolOptions::new()
+                    .max_connections(1)
+                    .acquire_timeout(ACQUIRE_TIMEOUT)
+                    .idle_timeout(None)
+                    .max_lifetime(None)
+                    .connect_with(options.clone())
+                    .await?;
+                let readers = SqlitePoolOptions::new()
+                    .max_connections(SQLITE_READERS)
+                    .acquire_timeout(ACQUIRE_TIMEOUT)
+                    .connect_with(options.pragma("query_only", "on"))
+                    .await?;
+                Pools::Sqlite { writer, readers }
+            }
+            Target::Postgres { options, pooled, .. } => {
+                let pool = PgPoolOptions::new()
+                    .max_connections(POSTGRES_CONNECTIONS)
+                    .acquire_timeout(ACQUIRE_TIMEOUT)
+                    .connect_with((**options).clone())
+                    .await?;
+                Pools::Postgres { pool, pooled: *pooled }
+            }
+        };
+        Ok(Self { pools, address: address.clone() })
+    }
+
+    /// Which database this is.
+    pub fn kind(&self) -> Kind {
+        self.address.kind()
+    }
+
+    /// Where it is; its `Display` leaves the password out.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Begins a write transaction.
+    pub async fn begin(&self) -> Result<Tx> {
+        Ok(match &self.pools {
+            Pools::Sqlite { writer, .. } => Tx::sqlite(writer.begin_with("BEGIN IMMEDIATE").await?),
+            Pools::Postgres { pool, pooled } => Tx::postgres(pool.begin().await?, !pooled),
+        })
+    }
+
+    /// A connection for reading.
+    pub async fn read(&self) -> Result<Reader> {
+        Ok(match &self.pools {
+            Pools::Sqlite { readers, .. } => Reader::sqlite(readers.acquire().await?),
+            Pools::Postgres { pool, pooled: false } => Reader::postgres(pool.acquire().await?),
+            Pools::Postgres { pool, pooled: true } => Reader::pooled(pool.begin().await?),
+        })
+    }
+
+    /// Copies a SQLite database, as it is now, into a new file, while others go on writing.
+    ///
+    /// # Errors
+    /// [`Error::Address`] on Postgres (use `pg_dump`), or if the file exists.
+    pub async fn backup(&self, file: &std::path::Path) -> Result<()> {
+        let Pools::Sqlite { writer, .. } = &self.pools else {
+            return Err(Error::Address("a Postgres database is backed up with pg_dump; see docs/operating.md".into()));
+        };
+        if file.exists() {
+            return Err(Error::Address(format!("{} exists already; name a new file", file.display())));
+        }
+        let path = file
+            .to_str()
+            .ok_or_else(|| Error::Address(format!("{} is not valid UTF-8, which SQLite needs", file.display())))?;
+        let mut conn = writer.acquire().await?;
+        sqlx::query("VACUUM INTO ?").bind(path).execute(&mut *conn).await?;
+        Ok(())
+    }
+
+    /// Closes all connections, after those in use were given back.
+    pub async fn close(&self) {
+        match &self.pools {
+            Pools::Sqlite { writer, readers } => {
+                readers.close().await;
+                writer.close().await;
+            }
+            Pools::Postgres { pool, .. } => pool.close().await,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Migrations: each room brings its own, in order, and keeps its own table of what was applied.
+
+use sha2::{Digest, Sha256};
+
+use crate::{Conn, Database, Error, Result, Timestamp};
+
+/// One step of a room's schema, in both dialects. Once released it is never edited.
+pub struct Migration {
+    /// Rising from 1.
+    pub version: i64,
+    /// A few words for people.
+    pub name: &'static str,
+    /// The statements for SQLite.
+    pub sqlite: &'static str,
+    /// The statements for Postgres.
+    pub postgres: &'static str,
+}
+
+/// The migrations of one room and the statements about its migration table; made by [`room!`](crate::room).
+pub struct Room {
+    /// The room's name, which begins its migration table's.
+    pub name: &'static str,
+    /// In rising order of version.
+    pub migrations: &'static [Migration],
+    #[doc(hidden)]
+    pub create: [&'static str; 2],
+    #[doc(hidden)]
+    pub lock: &'static str,
+    #[doc(hidden)]
+    pub list: &'static str,
+    #[doc(hidden)]
+    pub insert: [&'static str; 2],
+}
+
+/// Declares a [`Room`]: `db::room!("engine", [migration, …])`.
+#[macro_export]
+macro_rules! room {
+    ($name:literal, $migrations:expr) => {
+        $crate::Room {
+            name: $name,
+            migrations: $migrations,
+            create: [
+                concat!(
+                    "CREATE TABLE IF NOT EXISTS ", $name, "_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, ",
+                    "checksum BLOB NOT NULL, applied_at INTEGER NOT NULL) STRICT"
+                ),
+                concat!(
+                    "CREATE TABLE IF NOT EXISTS ", $name, "_migrations (version BIGINT PRIMARY KEY, name TEXT NOT NULL, ",
+                    "checksum BYTEA NOT NULL, applied_at TIMESTAMPTZ NOT NULL)"
+                ),
+            ],
+            lock: concat!("LOCK TABLE ", $name, "_migrations IN ACCESS EXCLUSIVE MODE"),
+            list: concat!("SELECT version, checksum FROM ", $name, "_migrations ORDER BY version"),
+            insert: [
+                concat!("INSERT INTO ", $name, "_migrations (version, name, checksum, applied_at) VALUES (?, ?, ?, ?)"),
+                concat!("INSERT INTO ", $name, "_migrations (version, name, checksum, applied_at) VALUES ($1, $2, $3, $4)"),
+            ],
+        }
+    };
+}
+
+/// Two processes that create the same table at once: one of them is refused by the catalogue and tries again.
+const CREATE_TRIES: usize = 5;
+
+impl Database {
+    /// Brings the room's tables up to date: one transaction, one process at a time (the lock is on the
+    /// migration table and ends with the transaction). Versions newer than this program knows are left alone,
+    /// so that an older and a newer node can run side by side.
+    ///
+    /// # Errors
+    /// [`Error::Migration`] if an applied migration differs from the one in this program.
+    pub async fn migrate(&self, room: &Room) -> Result<()> {
+        self.create_table(room).await?;
+        let mut tx = self.begin().await?;
+        let applied: Vec<(i64, Vec<u8>)> = match tx.conn() {
+            Conn::Sqlite(conn) => sqlx::query_as(room.list).fetch_all(conn).await?,
+            Conn::Postgres(pg) => {
+                sqlx::raw_sql(room.lock).execute(&mut *pg.conn).await?;
+                pg.query_as(room.list).fetch_all(&mut *pg.conn).await?
+            }
+        };
+        for migration in room.migrations {
+            let checksum = checksum(migration);
+            match applied.iter().find(|(version, _)| *version == migration.version) {
+                Some((_, known)) if *known == checksum => {}
+                Some(_) => {
+                    return Err(Error::Migration {
+                        room: room.name,
+                        version: migration.version,
+                        reason: "was edited after it had been applied here".into(),
+                    });
+                }
+                None => apply(tx.conn(), room, migration, &checksum).await?,
+            }
+        }
+        tx.commit().await
+    }
+
+    async fn create_table(&self, room: &Room) -> Result<()> {
+        for _ in 1..CREATE_TRIES {
+            match self.try_create_table(room).await {
+                Err(Error::Unique { .. } | Error::Retry(_)) => {}
+                done => return done,
+            }
+        }
+        self.try_create_table(room).await
+    }
+
+    async fn try_create_table(&self, room: &Room) -> Result<()> {
+        let mut tx = self.begin().await?;
+        match tx.conn() {
+            Conn::Sqlite(conn) => sqlx::raw_sql(room.create[0]).execute(conn).await.map(drop)?,
+            Conn::Postgres(pg) => sqlx::raw_sql(room.create[1]).execute(pg.conn).await.map(drop)?,
+        }
+        tx.commit().await
+    }
+}
+
+/// Over both dialects, so that the twins cannot drift apart after a release.
+fn checksum(migration: &Migration) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    hash.update(migration.sqlite);
+    hash.update([0]);
+    hash.update(migration.postgres);
+    hash.finalize().to_vec()
+}
+
+async fn apply(conn: Conn<'_>, room: &Room, migration: &Migration, checksum: &[u8]) -> Result<()> {
+    tracing::info!(room = room.name, version = migration.version, name = migration.name, "migrating");
+    match conn {
+        Conn::Sqlite(conn) => {
+            sqlx::raw_sql(migration.sqlite).execute(&mut *conn).await?;
+            sqlx::query(room.insert[0])
+                .bind(migration.version)
+                .bind(migration.name)
+                .bind(checksum)
+                .bind(Timestamp::here())
+                .execute(conn)
+                .await?;
+        }
+        Conn::Postgres(pg) => {
+            sqlx::raw_sql(migration.postgres).execute(&mut *pg.conn).await?;
+            pg.query(room.insert[1])
+                .bind(migration.version)
+                .bind(migration.name)
+                .bind(checksum)
+                .bind(Timestamp::here())
+                .execute(pg.conn)
+                .await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! What an open database promises, on both.
+
+use crossdock_db as db;
+use db::testing::TestDatabase;
+use db::{Conn, Kind, Migration, Room};
+
+const NOTES: Room = db::room!(
+    "notes",
+    &[Migration {
+        version: 1,
+        name: "notes",
+        sqlite: "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT",
+        postgres: "CREATE TABLE notes (id BIGINT PRIMARY KEY, text TEXT NOT NULL CONSTRAINT notes_text UNIQUE)",
+    }]
+);
+
+mod sqlite {
+    pub(crate) async fn insert(conn: &mut sqlx::SqliteConnection, id: i64, text: &str) -> super::db::Result<()> {
+        sqlx::query("INSERT INTO notes (id, text) VALUES (?, ?)").bind(id).bind(text).execute(conn).await?;
+        Ok(())
+    }
+    pub(crate) async fn count(conn: &mut sqlx::SqliteConnection) -> super::db::Result<i64> {
+        Ok(sqlx::query_scalar("SELECT count(*) FROM notes").fetch_one(conn).await?)
+    }
+}
+
+mod postgres {
+    pub(crate) async fn insert(pg: &mut super::db::Pg<'_>, id: i64, text: &str) -> super::db::Result<()> {
+        pg.query("INSERT INTO notes (id, text) VALUES ($1, $2)").bind(id).bind(text).execute(&mut *pg.conn).await?;
+        Ok(())
+    }
+    pub(crate) async fn count(pg: &mut super::db::Pg<'_>) -> super::db::Result<i64> {
+        Ok(pg.scalar("SELECT count(*) FROM notes").fetch_one(&mut *pg.conn).await?)
+    }
+}
+
+db::on_both!(a_savepoint_undoes_only_its_part, [&NOTES], |database: db::Database| async move {
+    let mut tx = database.begin().await.unwrap();
+    db::dispatch!(tx.conn(), insert(1, "kept")).unwrap();
+    tx.savepoint().await.unwrap();
+    db::dispatch!(tx.conn(), insert(2, "undone")).unwrap();
+    let clash = db::dispatch!(tx.conn(), insert(3, "kept")).unwrap_err();
+    assert!(matches!(&clash, db::Error::Unique { constraint, .. } if constraint.contains("notes") && constraint.contains("text")), "{clash:?}");
+    tx.undo().await.unwrap();
+    tx.commit().await.unwrap();
+    let mut reader = database.read().await.unwrap();
+    assert_eq!(db::dispatch!(reader.conn(), count()).unwrap(), 1);
+});
+
+db::on_both!(a_dropped_transaction_leaves_nothing, [&NOTES], |database: db::Database| async move {
+    let mut tx = database.begin().await.unwrap();
+    db::dispatch!(tx.conn(), insert(1, "gone")).unwrap();
+    drop(tx);
+    let mut tx = database.begin().await.unwrap();
+    assert_eq!(db::dispatch!(tx.conn(), count()).unwrap(), 0);
+});
+
+db::on_both!(migrating_many_times_at_once_applies_each_step_once, [], |database: db::Database| async move {
+    let tasks: Vec<_> = (0..4)
+        .map(|_| {
+            let database = database.clone();
+            tokio::spawn(async move { database.migrate(&NOTES).await })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    let edited = Room {
+        migrations: &[Migration { version: 1, name: "notes", sqlite: "SELECT 1", postgres: "SELECT 1" }],
+        ..NOTES
+    };
+    let refused = database.migrate(&edited).await.unwrap_err();
+    assert!(refused.to_string().contains("was edited"), "{refused}");
+});
+
+db::on_both!(the_database_tells_the_time, [], |database: db::Database| async move {
+    let mut reader = database.read().await.unwrap();
+    let now = db::now(reader.conn()).await.unwrap();
+    let apart = now.micros().abs_diff(db::Timestamp::here().micros());
+    assert!(apart < 60_000_000, "{now}");
+});
+
+db::on_both!(a_timestamp_comes_back_to_the_microsecond, [], |database: db::Database| async move {
+    let stamp = db::Timestamp::from_micros(1_769_847_300_123_456);
+    let mut reader = database.read().await.unwrap();
+    let back: db::Timestamp = match reader.conn() {
+        Conn::Sqlite(conn) => sqlx::query_scalar("SELECT ?").bind(stamp).fetch_one(conn).await.unwrap(),
+        Conn::Postgres(pg) => pg.scalar("SELECT $1::timestamptz").bind(stamp).fetch_one(&mut *pg.conn).await.unwrap(),
+    };
+    assert_eq!(back, stamp);
+});
+
+#[tokio::test]
+async fn a_backup_opens_as_a_database_and_never_overwrites() {
+    let test = TestDatabase::open(Kind::Sqlite, &[&NOTES]).await;
+    let mut tx = test.database.begin().await.unwrap();
+    db::dispatch!(tx.conn(), insert(7, "saved")).unwrap();
+    tx.commit().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("copy.db");
+    test.database.backup(&file).await.unwrap();
+    assert!(test.database.backup(&file).await.unwrap_err().to_string().contains("exists already"));
+    let copy = db::Database::open(&db::Address::sqlite(&file)).await.unwrap();
+    let mut reader = copy.read().await.unwrap();
+    assert_eq!(db::dispatch!(reader.conn(), count()).unwrap(), 1);
+}

@@ -1,0 +1,50 @@
+//! A kind of job: the place where a source and a sink meet.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::{Counts, Job, Sink, SinkError, Source, SourceError, Status};
+
+/// Something of the life of a job that people want to read in the log.
+#[derive(Debug, Clone)]
+pub enum JobEvent {
+    /// A run began: the first, after a resume, or after a run boundary.
+    RunStarted {
+        /// Number of the run, from 1.
+        run: i32,
+    },
+    /// A run ended in a checkpoint.
+    RunCompleted {
+        /// Number of the run, from 1.
+        run: i32,
+        /// The job's counters so far.
+        counts: Counts,
+        /// Records fetched so far.
+        fetched: i64,
+    },
+    /// The job moved to another state.
+    Moved {
+        /// The new state.
+        to: Status,
+        /// Why, where there is more to say.
+        reason: Option<String>,
+    },
+}
+
+/// A kind of job, registered with the [`Runner`](crate::Runner) under its name.
+#[async_trait]
+pub trait Kind: Send + Sync {
+    /// The name stored with the job, for example `import`.
+    fn name(&self) -> &'static str;
+
+    /// The job's source, or `None` if this process has no credentials for it; it then processes what is staged
+    /// and fetches nothing.
+    async fn source(&self, job: &Job) -> Result<Option<Arc<dyn Source>>, SourceError>;
+
+    /// The job's sink.
+    async fn sink(&self, job: &Job) -> Result<Arc<dyn Sink>, SinkError>;
+
+    /// Called for each event, to log it in the words of the kind.
+    fn observe(&self, _job: &Job, _event: &JobEvent) {}
+}

@@ -1,0 +1,97 @@
+//! The contract of a source.
+//!
+//! A source turns a [`Position`] into a [`Page`]. What it must promise:
+//!
+//! - **An error never looks like the end.** [`Position::End`] is returned only where the source's answer says
+//!   so. A missing cursor key, an empty body, HTML with status 200, a truncated body are [`SourceError`]s.
+//! - **Bytes are bytes.** Each record is the slice that was received, not a re-serialised form. One record that
+//!   cannot be parsed does not spoil its page: it is handed on as it came, and the sink refuses it alone.
+//! - **The same position gives the same page**, as far as the vendor keeps that promise; nothing is remembered
+//!   between calls that a new process would not have.
+//! - **It is polite.** Retries, waiting, pacing and limits of size and time happen below this contract; an error
+//!   that arrives here was not cured by them.
+//! - **No secret** appears in an error, a cursor or a record.
+//!
+//! What it gets: one call at a time per partition; never a position that it did not give out itself (apart from
+//! [`Position::Beginning`]); never [`Position::End`]. The engine refuses a cursor that stands still or comes
+//! again within the segment.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use db::Timestamp;
+
+use crate::Position;
+
+/// A part of a source that is fetched on its own, with its own cursor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionSpec {
+    /// Names the partition within the job, for people and for the source itself (a group id, a range).
+    pub key: String,
+    /// How many records the source says it has, where it says so; for progress only.
+    pub expected: Option<i64>,
+}
+
+/// One answer of a source.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// The raw records, in the order received.
+    pub records: Vec<Bytes>,
+    /// Where the next page begins, or the end. Never [`Position::Beginning`].
+    pub next: Position,
+    /// Requests that had to be repeated to get this page.
+    pub retries: u32,
+}
+
+/// What the engine needs to know of a source beforehand.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// The source's name in logs and metrics, for example `bitly`.
+    pub name: &'static str,
+    /// How many partitions may be fetched side by side.
+    pub parallel_partitions: usize,
+    /// Whether an empty page that repeats its own cursor is this source's way to say "the end".
+    pub stalled_is_end: bool,
+    /// Whether the source's cursor may repeat while the rows move on (a stateful session).
+    pub stateful_cursor: bool,
+}
+
+/// What went wrong at the source, by what the engine does about it.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The credentials are refused: the job becomes `awaiting_token`.
+    #[error("the source refuses the credentials: {0}")]
+    Unauthorized(String),
+    /// The source asks to come back later (a quota): the job becomes `waiting`.
+    #[error("the source asks to wait until {until}: {reason}")]
+    WaitUntil {
+        /// When to go on.
+        until: Timestamp,
+        /// In the source's words.
+        reason: String,
+    },
+    /// The cursor is no longer accepted: the segment is fetched again from its start and compared.
+    #[error("the source no longer accepts the cursor: {0}")]
+    CursorExpired(String),
+    /// The answer is not what the source's profile declares: the job fails, its checkpoint stays.
+    #[error("unexpected answer: {0}")]
+    Malformed(String),
+    /// The source could not be reached or kept failing, after all retries: the job fails, its checkpoint stays.
+    #[error("the source does not answer: {0}")]
+    Unavailable(String),
+    /// The source refuses the request itself (a wrong group, a plan without API): the job fails.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// See the [module documentation](self).
+#[async_trait]
+pub trait Source: Send + Sync {
+    /// What the engine needs to know beforehand.
+    fn profile(&self) -> &Profile;
+
+    /// The partitions of the job, always in the same order. Asked once, when the job first runs.
+    async fn partitions(&self) -> Result<Vec<PartitionSpec>, SourceError>;
+
+    /// The page at this position.
+    async fn page(&self, partition: &PartitionSpec, at: &Position) -> Result<Page, SourceError>;
+}
