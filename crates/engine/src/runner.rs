@@ -1,0 +1,5 @@
+//! Under way.
+/// Under way.
+pub struct Limits;
+/// Under way.
+pub struct Runner;
