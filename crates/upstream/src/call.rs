@@ -30,7 +30,7 @@ pub(crate) struct Call<'a> {
 }
 
 enum Next {
-    Done(Answer),
+    Done(Box<Answer>),
     RefreshCredentials,
     /// Send again after this wait; none if the shared pause does the waiting.
     Again(Option<Duration>),
@@ -60,7 +60,7 @@ impl<'a> Call<'a> {
         loop {
             self.attempts += 1;
             match self.attempt().await? {
-                Next::Done(answer) => return Ok(answer),
+                Next::Done(answer) => return Ok(*answer),
                 Next::RefreshCredentials => self.refresh_credentials().await?,
                 Next::Again(None) => {}
                 Next::Again(Some(wait)) => {
@@ -78,25 +78,28 @@ impl<'a> Call<'a> {
             let (_turn, passage) = self.shared.enter().await;
             let (headers, scrubber) = self.headers().await?;
             self.shared.counters.request();
-            let received = match exchange::get(&self.shared.http, &url, headers, self.shared.body_max_bytes)
-                .await
-            {
-                Ok(received) => received,
-                Err(Failure::TooLarge) => {
-                    passage.answered();
-                    return Err(Error::BodyTooLarge {
-                        url: shown(&url),
-                        limit_bytes: self.shared.body_max_bytes,
-                    });
-                }
-                Err(Failure::Broken { kind, detail }) => {
-                    let trouble = self.transport_trouble(&url, kind, &scrubber.excerpt(detail.as_bytes()));
-                    if !kind.is_worth_a_retry() {
-                        return Err(trouble.last);
+            let received =
+                match exchange::get(&self.shared.http, &url, headers, self.shared.body_max_bytes).await {
+                    Ok(received) => received,
+                    Err(Failure::TooLarge) => {
+                        passage.answered();
+                        return Err(Error::BodyTooLarge {
+                            url: scrubber.shown(&url),
+                            limit_bytes: self.shared.body_max_bytes,
+                        });
                     }
-                    return self.again(trouble, passage);
-                }
-            };
+                    Err(Failure::Broken { kind, detail }) => {
+                        let trouble = self.transport_trouble(
+                            scrubber.shown(&url),
+                            kind,
+                            &scrubber.excerpt(detail.as_bytes()),
+                        );
+                        if !kind.is_worth_a_retry() {
+                            return Err(trouble.last);
+                        }
+                        return self.again(trouble, passage);
+                    }
+                };
             self.shared.counters.received(received.wire_bytes);
             match redirect(&received) {
                 Some(location) => {
@@ -152,7 +155,7 @@ impl<'a> Call<'a> {
                 let is_shared = status == StatusCode::SERVICE_UNAVAILABLE && asked.is_some();
                 let reason = scrubber.excerpt(reason.as_bytes());
                 let last = Error::Unavailable {
-                    url: shown(url),
+                    url: scrubber.shown(url),
                     status,
                     attempts: self.attempts,
                     reason: reason.clone(),
@@ -163,17 +166,28 @@ impl<'a> Call<'a> {
                 self.shared.counters.rate_limited();
                 let asked = after.or_else(|| self.asked_by(&received, true));
                 let reason = scrubber.excerpt(reason.as_bytes());
-                let last =
-                    Error::RateLimited { url: shown(url), attempts: self.attempts, reason: reason.clone() };
+                let last = Error::RateLimited {
+                    url: scrubber.shown(url),
+                    attempts: self.attempts,
+                    reason: reason.clone(),
+                };
                 self.again(Trouble { asked, is_shared: true, reason, last }, passage)
             }
             Verdict::WaitUntil { until, reason } => {
                 self.shared.counters.rate_limited();
-                Err(Error::WaitUntil { url: shown(url), until, reason: scrubber.excerpt(reason.as_bytes()) })
+                Err(Error::WaitUntil {
+                    url: scrubber.shown(url),
+                    until,
+                    reason: scrubber.excerpt(reason.as_bytes()),
+                })
             }
             Verdict::Fatal { reason } => {
                 passage.answered();
-                Err(Error::Status { url: shown(url), status, excerpt: scrubber.excerpt(reason.as_bytes()) })
+                Err(Error::Status {
+                    url: scrubber.shown(url),
+                    status,
+                    excerpt: scrubber.excerpt(reason.as_bytes()),
+                })
             }
             Verdict::Unauthorized => {
                 passage.answered();
@@ -181,7 +195,7 @@ impl<'a> Call<'a> {
                     return Ok(Next::RefreshCredentials);
                 }
                 Err(Error::Unauthorized {
-                    url: shown(url),
+                    url: scrubber.shown(url),
                     status,
                     excerpt: scrubber.excerpt(&received.body),
                 })
@@ -221,14 +235,15 @@ impl<'a> Call<'a> {
         passage: Passage<'_>,
     ) -> Result<Next, Error> {
         if !received.is_whole {
-            let trouble = self.transport_trouble(url, Broken::Body, "the answer did not arrive whole");
+            let trouble =
+                self.transport_trouble(scrubber.shown(url), Broken::Body, "the answer did not arrive whole");
             return self.again(trouble, passage);
         }
         let mut body = received.body;
         if self.request.wants_json {
             if let Err(problem) = shape::check(&body) {
                 let last = Error::Malformed {
-                    url: shown(url),
+                    url: scrubber.shown(url),
                     status: received.status,
                     problem: problem.describe().to_owned(),
                     attempts: self.attempts,
@@ -241,7 +256,7 @@ impl<'a> Call<'a> {
         }
         passage.answered();
         self.shared.counters.accepted(body.len());
-        Ok(Next::Done(Answer {
+        Ok(Next::Done(Box::new(Answer {
             status: received.status,
             headers: received.headers,
             body,
@@ -249,13 +264,12 @@ impl<'a> Call<'a> {
             attempts: self.attempts,
             elapsed: self.shared.clock.monotonic().saturating_sub(self.began),
             wire_bytes: received.wire_bytes,
-        }))
+        })))
     }
 
-    fn transport_trouble(&self, url: &Url, kind: Broken, detail: &str) -> Trouble {
+    fn transport_trouble(&self, url: String, kind: Broken, detail: &str) -> Trouble {
         let reason = format!("{kind}: {detail}");
-        let last =
-            Error::Transport { url: shown(url), kind, attempts: self.attempts, detail: detail.to_owned() };
+        let last = Error::Transport { url, kind, attempts: self.attempts, detail: detail.to_owned() };
         Trouble { asked: None, is_shared: false, reason, last }
     }
 

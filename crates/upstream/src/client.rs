@@ -46,7 +46,6 @@ pub(crate) struct Shared {
 
 impl Client {
     /// Begins a client of the API below `base`; only this origin will ever be asked.
-    #[must_use]
     pub fn builder(base: Url) -> Builder {
         Builder {
             base,

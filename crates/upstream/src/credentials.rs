@@ -12,7 +12,8 @@ use crate::error::Error;
 ///
 /// It is asked after all waiting and right before sending, so a credential that ends during a long wait is
 /// replaced in time. The value is sent to the client's own origin only, is marked sensitive, and is taken out
-/// of every text that the client reports.
+/// of every text that the client reports. Others may wait for the request meanwhile, so asking must end by
+/// itself.
 #[async_trait]
 pub trait Credentials: Send + Sync + 'static {
     /// The header to send, or `None` to send none.

@@ -137,6 +137,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// The status of the last answer, if there was one and it is what the error is about.
+    #[must_use]
+    pub fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Unauthorized { status, .. }
+            | Self::Unavailable { status, .. }
+            | Self::Status { status, .. }
+            | Self::Malformed { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
     /// Whether the same request may succeed later without anybody changing anything.
     #[must_use]
     pub fn is_temporary(&self) -> bool {

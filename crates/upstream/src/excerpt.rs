@@ -42,11 +42,16 @@ impl Scrubber {
     /// At most 200 characters on one line, without the secrets.
     pub(crate) fn excerpt(&self, body: &[u8]) -> String {
         let searched = &body[..body.len().min(SEARCHED_MAX_BYTES)];
-        let mut text = String::from_utf8_lossy(searched).into_owned();
-        for secret in &self.secrets {
-            text = text.replace(secret.as_str(), REDACTED);
-        }
-        one_line(&text)
+        one_line(&self.without_secrets(&String::from_utf8_lossy(searched)))
+    }
+
+    /// As [`shown`], without the secrets, should a redirect have put one there.
+    pub(crate) fn shown(&self, url: &Url) -> String {
+        self.without_secrets(&shown(url))
+    }
+
+    fn without_secrets(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), REDACTED))
     }
 }
 
@@ -92,6 +97,12 @@ pub(crate) fn shown(url: &Url) -> String {
         drop(pairs);
     }
     one_line(shown.as_str())
+}
+
+/// A text that should be a URL and is none: without query and user, for it cannot be taken apart.
+pub(crate) fn shown_text(text: &str) -> String {
+    let before_query = text.split(['?', '#']).next().unwrap_or_default();
+    one_line(before_query.rsplit('@').next().unwrap_or_default())
 }
 
 fn is_secret_name(name: &str) -> bool {

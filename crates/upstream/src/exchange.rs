@@ -12,6 +12,9 @@ use crate::error::Broken;
 /// A refusal is read this far: enough to tell which one it is.
 const REFUSAL_MAX_BYTES: usize = 64 * 1024;
 
+/// Room made for an announced body before any of it is there.
+const READ_AHEAD_MAX_BYTES: usize = 1024 * 1024;
+
 /// An answer, decoded.
 pub(crate) struct Received {
     pub(crate) status: StatusCode,
@@ -61,10 +64,11 @@ pub(crate) async fn get(
 }
 
 async fn read(mut response: reqwest::Response, limit: usize) -> Result<Bytes, Failure> {
-    if response.content_length().is_some_and(|length| length > limit as u64) {
+    let announced = usize::try_from(response.content_length().unwrap_or(0)).unwrap_or(usize::MAX);
+    if announced > limit {
         return Err(Failure::TooLarge);
     }
-    let mut body = BytesMut::new();
+    let mut body = BytesMut::with_capacity(announced.min(READ_AHEAD_MAX_BYTES));
     while let Some(chunk) = response.chunk().await.map_err(|error| broken(error, Stage::Body))? {
         if body.len() + chunk.len() > limit {
             return Err(Failure::TooLarge);
@@ -114,17 +118,14 @@ fn broken(error: reqwest::Error, stage: Stage) -> Failure {
     Failure::Broken { kind, detail: causes(error) }
 }
 
-fn is_about_certificate(error: &reqwest::Error) -> bool {
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        if let Some(rustls::Error::InvalidCertificate(_)) = inner.or_else(|| cause.downcast_ref()) {
-            return true;
-        }
-        source = cause.source();
+/// Looks into I/O errors as well: they hide what they carry from `source`.
+fn is_about_certificate(error: &(dyn std::error::Error + 'static)) -> bool {
+    if let Some(rustls::Error::InvalidCertificate(_)) = error.downcast_ref() {
+        return true;
     }
-    false
+    let carried = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    carried.is_some_and(|carried| is_about_certificate(carried))
+        || error.source().is_some_and(is_about_certificate)
 }
 
 /// The causes in one line, without the URL, which may hold a secret.

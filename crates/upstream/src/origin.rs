@@ -3,7 +3,7 @@
 use url::{Host, Url};
 
 use crate::error::Error;
-use crate::excerpt::shown;
+use crate::excerpt::{shown, shown_text};
 
 /// The base URL of an API and the only origin that is ever asked.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl Origin {
     /// (paperless-ngx#3130, api-pagination#49). Such a URL means this origin, and is put back on it: an https
     /// API is never asked in clear. Any other difference of scheme, host or port is refused.
     pub(crate) fn resolve(&self, against: &Url, reference: &str) -> Result<Url, Error> {
-        let bad = |reason: String| Error::BadUrl { url: reference.chars().take(200).collect(), reason };
+        let bad = |reason: String| Error::BadUrl { url: shown_text(reference), reason };
         let mut url = against.join(reference).map_err(|error| bad(error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") || url.host() != self.base.host() {
             return Err(self.foreign(&url));
@@ -78,8 +78,11 @@ impl Origin {
         (made_clear || url.scheme() == self.base.scheme()) && (url.port().is_none() || same_port)
     }
 
+    /// Names the place without its query, which may repeat what we sent.
     fn foreign(&self, url: &Url) -> Error {
-        Error::ForeignOrigin { url: shown(url), origin: self.base.origin().ascii_serialization() }
+        let mut place = url.clone();
+        place.set_query(None);
+        Error::ForeignOrigin { url: shown(&place), origin: self.base.origin().ascii_serialization() }
     }
 }
 
@@ -143,6 +146,15 @@ mod tests {
             let error = origin.resolve(origin.base(), reference).expect_err(reference);
             assert!(matches!(error, Error::ForeignOrigin { .. }), "{base} + {reference}: {error}");
         }
+    }
+
+    #[test]
+    fn a_reference_that_is_no_url_is_named_without_its_secrets() {
+        let origin = origin("https://api.example");
+        let error = origin.resolve(origin.base(), "https://bob:pw1@[nonsense/links?token=pw2").unwrap_err();
+        assert!(matches!(error, Error::BadUrl { .. }), "{error}");
+        assert!(error.to_string().contains("[nonsense/links"), "{error}");
+        assert!(!error.to_string().contains("pw"), "{error}");
     }
 
     #[test]

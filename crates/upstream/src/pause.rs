@@ -3,7 +3,7 @@
 //! When many requests are refused together and each waits on its own, they come back together and are refused
 //! again (BCApps#10417). So a refusal closes the gate for everybody. When the time is over, one request goes
 //! first; while it is under way the others stay. If it is refused as well, the pause is prolonged; if it is
-//! answered, the others follow, each at a moment of its own.
+//! answered, the others follow one by one.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use tokio::sync::Notify;
 use crate::chance::Chance;
 use crate::clock::Clock;
 
-/// Those who waited for the probe follow it spread over this time.
-const SPREAD: Duration = Duration::from_secs(1);
+/// Those who waited for the probe follow it this far apart, half of it more or less.
+const FOLLOWER_GAP: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
@@ -27,6 +27,8 @@ struct State {
     /// Closed until this moment of the steady clock, and then until a probe has passed.
     until: Option<Duration>,
     probing: bool,
+    /// When the latest of those who follow a probe leaves.
+    last_follower: Duration,
 }
 
 enum Step {
@@ -54,7 +56,8 @@ impl Pause {
             match self.step(clock.monotonic()) {
                 Step::Pass { as_probe: false } if followed_a_probe => {
                     followed_a_probe = false;
-                    clock.sleep(SPREAD.mul_f64(chance.uniform().clamp(0.0, 1.0))).await;
+                    let gap = FOLLOWER_GAP.mul_f64(0.5 + chance.uniform().clamp(0.0, 1.0));
+                    clock.sleep(self.line_up(clock.monotonic(), gap)).await;
                 }
                 Step::Pass { as_probe } => return Passage { pause: self, is_probe: as_probe },
                 Step::SleepFor(wait) => clock.sleep(wait).await,
@@ -77,6 +80,13 @@ impl Pause {
                 Step::Pass { as_probe: true }
             }
         }
+    }
+
+    /// The wait until `gap` behind whoever follows the probe before us.
+    fn line_up(&self, now: Duration, gap: Duration) -> Duration {
+        let mut state = self.state.lock();
+        state.last_follower = state.last_follower.max(now) + gap;
+        state.last_follower - now
     }
 
     fn end_probe(&self, now_open: bool) {
@@ -163,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_a_pause_one_goes_first_and_the_others_follow_at_moments_of_their_own() {
+    async fn after_a_pause_one_goes_first_and_the_others_follow_one_by_one() {
         let crowd = Crowd::new();
         crowd.pause.close(crowd.now(), wait_seconds(30));
         let workers: Vec<_> = (0..8)
@@ -188,10 +198,9 @@ mod tests {
         }
         let times = crowd.times();
         assert!((times[0].as_secs_f64() - 30.0).abs() < 0.01, "the probe leaves on time: {times:?}");
-        assert!(times[1..].iter().all(|time| (35.0..36.1).contains(&time.as_secs_f64())), "{times:?}");
-        let mut distinct = times.clone();
-        distinct.dedup();
-        assert_eq!(distinct.len(), 8, "no two in lock-step: {times:?}");
+        assert!(times[1].as_secs() >= 35, "the others wait for its answer: {times:?}");
+        let gaps: Vec<u128> = times[1..].windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect();
+        assert!(gaps.iter().all(|gap| (49..=151).contains(gap)), "no two in lock-step: {gaps:?}");
     }
 
     #[tokio::test(start_paused = true)]

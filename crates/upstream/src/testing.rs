@@ -39,6 +39,12 @@ impl TestClock {
         self.shared.lock().elapsed += by;
     }
 
+    /// How far the clock has moved.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.shared.lock().elapsed
+    }
+
     /// Every sleep asked for so far, in order.
     #[must_use]
     pub fn sleeps(&self) -> Vec<Duration> {

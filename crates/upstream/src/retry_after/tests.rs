@@ -4,6 +4,8 @@ use proptest::prelude::*;
 
 const SERVER_DATE: &str = "Fri, 07 Sep 2029 20:59:00 GMT";
 
+type Lines<'a> = Vec<(&'a str, &'a str)>;
+
 fn headers(lines: &[(&str, &str)]) -> HeaderMap {
     let mut map = HeaderMap::new();
     for (name, value) in lines {
@@ -75,7 +77,7 @@ fn other_places_are_asked_when_the_header_is_silent() {
     let epoch = httpdate::parse_http_date(SERVER_DATE).unwrap().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let (soon, far, passed) = ((epoch + 9).to_string(), (epoch + 900).to_string(), (epoch - 9).to_string());
     let soon_millis = format!("{soon}000");
-    let cases: Vec<(Vec<(&str, &str)>, &str, Option<u64>)> = vec![
+    let cases: Vec<(Lines<'_>, &str, Option<u64>)> = vec![
         (vec![("retry-after", "soon"), ("retry-after", "4")], "", Some(4_000)),
         (vec![("retry-after", "3"), ("retry-after", "4")], "", Some(3_000)),
         (vec![("retry-after-ms", "1500")], "", Some(1_500)),
