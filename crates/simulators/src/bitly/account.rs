@@ -394,6 +394,11 @@ impl Account {
         self.edits.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many slugs the link at this place has.
+    pub(super) fn slugs_at(&self, position: Position) -> u64 {
+        1 + position.generated_index().map_or(0, |index| self.back_half_count(index))
+    }
+
     fn id_of(&self, index: u64) -> String {
         format!("{}/{}", self.host(index), self.slugs.generated(index))
     }

@@ -92,6 +92,12 @@ pub enum Fault {
     NoCursor,
     /// `pagination.next` points to another origin.
     ForeignNext(String),
+    /// 400 for the cursor, as if it had been valid for too short a time.
+    DeadCursor,
+    /// A page without links and with a new cursor, behind which the walk goes on.
+    EmptyPage,
+    /// A page of half as many links as were asked for, with a cursor.
+    ShortPage,
     /// The page begins with this many links of the page before.
     Overlap(usize),
     /// A new link appears on top before this request is answered; a walk that has begun does not meet it.

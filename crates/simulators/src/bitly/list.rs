@@ -33,7 +33,8 @@ pub(super) async fn reply(call: &Call<'_>, guid: &str) -> Reply {
     let behind = (query.after != Position::BEGINNING).then_some(query.after.index);
     let cursor = call.parameter("search_after").unwrap_or_default();
     let request = call.state.counters.list(&group.guid, cursor, behind);
-    let mut plan = PagePlan { call, group, query, request, twist: Twist::default(), instead: None };
+    let mut plan =
+        PagePlan { call, group, size: query.size, query, request, twist: Twist::default(), instead: None };
     for strike in call.state.faults.strikes(request) {
         call.state.counters.struck(request, &strike.name);
         plan.take(strike);
@@ -78,6 +79,7 @@ fn read_query(call: &Call<'_>, group: &Group) -> Result<Query, &'static str> {
 #[derive(Default)]
 struct Twist {
     wait: Duration,
+    empty: bool,
     delivery: Delivery,
     pagination: Option<Fault>,
 }
@@ -87,6 +89,8 @@ struct PagePlan<'a> {
     call: &'a Call<'a>,
     group: &'a Group,
     query: Query,
+    /// The size that was asked for.
+    size: usize,
     request: u64,
     twist: Twist,
     instead: Option<Reply>,
@@ -104,6 +108,11 @@ impl PagePlan<'_> {
             Fault::TruncatedJson => twist.delivery = Delivery::TruncatedJson,
             Fault::Gzip => twist.delivery = Delivery::Gzip,
             Fault::TruncatedGzip(missing) => twist.delivery = Delivery::TruncatedGzip(missing),
+            Fault::DeadCursor => {
+                self.instead = Some(Reply::json(400, &wire::field_error(RESOURCE, "search_after")));
+            }
+            Fault::EmptyPage => twist.empty = true,
+            Fault::ShortPage => self.query.size = (self.query.size / 2).max(1),
             Fault::Overlap(links) => self.query.overlap = links.min(self.query.size - 1),
             Fault::RepeatCursor
             | Fault::Ring
@@ -161,10 +170,19 @@ impl PagePlan<'_> {
         if let Some(reply) = self.instead {
             return reply.delivered_by_default(self.twist.delivery);
         }
-        let page = listing::page(&self.call.state.account, self.group, &self.query);
+        let page = if self.twist.empty { self.empty_page() } else { self.page() };
         let pagination = self.pagination(&page);
-        let body = wire::page(&self.call.origin, self.group, &page, &pagination, self.query.size);
+        let body = wire::page(&self.call.origin, self.group, &page, &pagination, self.size);
         Reply::page(body).delivered(self.twist.delivery)
+    }
+
+    fn page(&self) -> Page {
+        listing::page(&self.call.state.account, self.group, &self.query)
+    }
+
+    /// No links, and a place of its own between the last link that was seen and the next.
+    fn empty_page(&self) -> Page {
+        Page { links: Vec::new(), next: Some(Position { behind: u32::MAX, ..self.query.after }) }
     }
 
     fn pagination(&self, page: &Page) -> Pagination {
@@ -191,7 +209,7 @@ impl PagePlan<'_> {
             "{base_url}/groups/{}/bitlinks?search_after={}&size={}{kept}",
             self.group.guid,
             encoding::component(&cursor),
-            self.query.size
+            self.size
         );
         Pagination::Next { cursor, url }
     }

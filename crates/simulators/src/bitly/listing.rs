@@ -239,6 +239,20 @@ mod tests {
     }
 
     #[test]
+    fn an_account_of_a_thousand_million_links_is_read_at_its_end_without_being_stored() {
+        let count = 1_000_000_000;
+        let account = Account::generate(count, 1);
+        let after = Position::generated(count - 4);
+        let query = Query { size: 100, after, archived: Archived::Both, ..Query::default() };
+        let last = page(&account, account.default_group(), &query);
+        assert_eq!(last.links.len(), 3);
+        assert_eq!(last.next, None);
+        for link in &last.links {
+            assert!(account.find(&link.id()).is_some(), "{}", link.id());
+        }
+    }
+
+    #[test]
     fn some_cursors_need_percent_encoding() {
         let account = Account::generate(10_000, 1);
         let group = account.default_group();

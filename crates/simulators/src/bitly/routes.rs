@@ -92,9 +92,8 @@ impl Call<'_> {
             ["groups", guid] => self.with_group(guid, |group| self.group_body(group)),
             ["groups", guid, "tags"] => self.with_group(guid, tags),
             ["bsds"] => Reply::json(200, &serde_json::json!({"bsds": [self.state.account.domain()]})),
-            ["bitlinks", host, slug @ ..] if !slug.is_empty() => {
-                self.bitlink(&format!("{host}/{}", slug.join("/")))
-            }
+            // Some clients encode the slash inside an id, most do not.
+            ["bitlinks", id @ ..] => self.bitlink(&id.join("/")),
             ["organizations"] => {
                 Reply::json(200, &serde_json::json!({"organizations": [self.organization()]}))
             }

@@ -119,6 +119,23 @@ impl Rows {
         Self { account, place: Position::BEGINNING, pending: Vec::new().into_iter() }
     }
 
+    /// Leaves out the first `number` rows without computing them.
+    fn skip(&mut self, mut number: usize) {
+        while number > 0 {
+            let edits = self.account.edits();
+            let Some(place) = edits.after(self.place, self.account.count()) else { return };
+            let slugs = self.account.slugs_at(place) as usize;
+            drop(edits);
+            if slugs > number {
+                self.next_row();
+                self.pending.by_ref().take(number - 1).for_each(drop);
+                return;
+            }
+            self.place = place;
+            number -= slugs;
+        }
+    }
+
     fn next_row(&mut self) -> Option<Truth> {
         loop {
             if let Some(row) = self.pending.next() {
@@ -173,7 +190,9 @@ fn destination(link: &Link) -> Option<String> {
 /// The rows from `offset` on, at most `limit` of them, as lines of JSON.
 pub(super) fn lines(account: &Arc<Account>, offset: usize, limit: usize) -> Producer {
     const LINES_PER_PIECE: usize = 500;
-    let mut rows = account.truth().skip(offset).take(limit);
+    let mut rows = Rows::new(Arc::clone(account));
+    rows.skip(offset);
+    let mut rows = std::iter::from_fn(move || rows.next_row()).take(limit);
     Box::new(move || {
         let mut piece = Vec::new();
         for row in rows.by_ref().take(LINES_PER_PIECE) {
@@ -215,6 +234,18 @@ mod tests {
             account.planted().into_iter().map(|planted| planted.source_id).collect();
         assert_eq!(planted, told);
         assert!(rows.iter().any(|row| row.expect == Expect::Gone));
+    }
+
+    #[test]
+    fn rows_left_out_are_exactly_the_first() {
+        let account = Arc::new(Account::generate(60, 3));
+        let all: Vec<Truth> = account.truth().collect();
+        for number in 0..=all.len() + 1 {
+            let mut rows = Rows::new(Arc::clone(&account));
+            rows.skip(number);
+            let rest: Vec<Truth> = std::iter::from_fn(|| rows.next_row()).collect();
+            assert_eq!(rest, all[number.min(all.len())..], "{number}");
+        }
     }
 
     #[test]

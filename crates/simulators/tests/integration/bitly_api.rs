@@ -196,6 +196,8 @@ async fn one_link_reads_as_it_does_in_the_list_and_410_when_it_is_deleted() {
     for link in [&page["links"][3], &page["links"][40]] {
         let id = link["id"].as_str().unwrap();
         assert_eq!(simulator.get(&format!("/v4/bitlinks/{id}")).await.json(), *link);
+        let encoded = id.replace('/', "%2F");
+        assert_eq!(simulator.get(&format!("/v4/bitlinks/{encoded}")).await.json(), *link);
     }
     let gone = simulator.get(&format!("/v4/bitlinks/{}", page["links"][5]["id"].as_str().unwrap())).await;
     assert_eq!((gone.status, gone.json()["message"].as_str()), (410, Some("GONE")));

@@ -212,6 +212,35 @@ fn foreign_ids(body: &serde_json::Value) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn empty_and_short_pages_have_a_cursor_and_lose_no_link() {
+    let simulator = Simulator::with_faults(450, "empty-page@1,empty-page@3,short-page@4").await;
+    let mut sizes = Vec::new();
+    let (mut ids, mut cursors) = (Vec::new(), vec![String::new()]);
+    loop {
+        let page = simulator.list(cursors.last().unwrap()).await;
+        assert_eq!(page.json()["pagination"]["size"], 100);
+        sizes.push(page.ids().len());
+        ids.extend(page.ids());
+        let cursor = page.cursor();
+        assert!(!cursors.contains(&cursor) || cursor.is_empty(), "{cursors:?}");
+        if cursor.is_empty() {
+            break;
+        }
+        cursors.push(cursor);
+    }
+    assert_eq!(sizes, [0, 100, 0, 50, 100, 100, 100]);
+    assert_eq!(ids, simulator.walk().await);
+}
+
+#[tokio::test]
+async fn a_dead_cursor_is_refused_by_name() {
+    let simulator = Simulator::with_faults(450, "dead-cursor@2").await;
+    let cursor = simulator.list("").await.cursor();
+    let dead = simulator.list(&cursor).await;
+    assert_eq!((dead.status, dead.json()["message"].as_str()), (400, Some("INVALID_ARG_SEARCH_AFTER")));
+}
+
+#[tokio::test]
 async fn an_overlapping_page_begins_with_links_of_the_page_before_and_loses_none() {
     let simulator = Simulator::with_faults(450, "dup-page-overlap@2,dup-page-overlap@4:10").await;
     let ids = simulator.walk().await;
