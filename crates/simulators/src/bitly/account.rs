@@ -3,17 +3,19 @@
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::{
-    edits::{Change, Edits, Mutation, MutationError, Position},
+    changes::apply,
+    edits::{Edits, Position},
     faults::FaultPlan,
-    link::{self, Field, Link, Looks},
+    link::{self, Field, Link},
     records::{RecordFault, RecordFaults},
+    shape::{Group, Shape, groups, guid},
     slugs::Slugs,
 };
 use crate::chance::{Chance, draw};
 
 /// The newest link of every account is a little older than this: 2025-03-01T00:00:00Z. Links that expired did
 /// so before, links that will expire do so from 2090 on, so that no clock decides what is true of an account.
-const NEWEST_AT: i64 = 1_740_787_200;
+pub(super) const NEWEST_AT: i64 = 1_740_787_200;
 const FAR_FUTURE: i64 = 3_786_912_000;
 /// An account spans about six years, however many links it has.
 const SPAN_SECONDS: u64 = 6 * 365 * 86_400;
@@ -23,51 +25,10 @@ const BLOCK: u64 = 16;
 const VENDOR_HOST: &str = "bit.ly";
 
 const TOKEN: u64 = 1;
-const GUID: u64 = 2;
 const GROUP: u64 = 3;
 const HOST: u64 = 4;
 const STATE: u64 = 5;
 const TIME: u64 = 6;
-
-/// What an account looks like from far away.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
-    /// The custom domain the links are on.
-    pub domain: String,
-    /// Groups that have links; at least one.
-    pub groups: u32,
-    /// Whether there is one more active group, without links.
-    pub empty_group: bool,
-    /// Whether there is one more group that is not active; it comes first in the list of groups.
-    pub inactive_group: bool,
-    /// How many links of a hundred are on `bit.ly`, which nobody can take along.
-    pub vendor_domain_percent: u8,
-}
-
-impl Default for Shape {
-    /// One group with links, an inactive one, and all links on `go.example.com`.
-    fn default() -> Self {
-        Self {
-            domain: "go.example.com".to_owned(),
-            groups: 1,
-            empty_group: false,
-            inactive_group: true,
-            vendor_domain_percent: 0,
-        }
-    }
-}
-
-/// One group of an account.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
-    /// The vendor's id of the group.
-    pub guid: String,
-    /// What people call it.
-    pub name: String,
-    /// A group that is not active refuses its list.
-    pub is_active: bool,
-    pub(super) links: Option<u32>,
-}
 
 /// A record that a right importer must fail, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,117 +169,6 @@ impl Account {
         struck.map(|(index, kind)| Planted { source_id: self.id_of(index), kind }).collect()
     }
 
-    /// Changes the account while it is served, and gives the id of the link it was about.
-    ///
-    /// # Errors
-    /// [`MutationError`] if there is no such link, or the slug is taken.
-    pub fn mutate(&self, mutation: Mutation) -> Result<String, MutationError> {
-        match mutation {
-            Mutation::Edit { id, destination, title, tags, archived } => {
-                self.edit(&id, Change { destination, title, tags, archived })?;
-                Ok(id)
-            }
-            Mutation::Delete { id } => {
-                let position = self.existing(&id)?;
-                self.edits_mut().deleted.insert(position);
-                Ok(id)
-            }
-            Mutation::Add { destination, slug, title, tags, behind } => {
-                let behind = behind.map(|id| self.generated_index(&id).ok_or(MutationError::NoSuchLink(id)));
-                let title = title.map_or(Field::Null, Field::Value);
-                self.add(slug, behind.transpose()?, destination, title, tags)
-            }
-        }
-    }
-
-    /// Deletes the link at this place, if it is there.
-    pub(super) fn delete_at(&self, position: Position) {
-        self.edits_mut().deleted.insert(position);
-    }
-
-    /// Adds a link: behind a generated one, or on top. Gives its id.
-    pub(super) fn add(
-        &self,
-        slug: Option<String>,
-        behind: Option<u64>,
-        destination: String,
-        title: Field<String>,
-        tags: Vec<String>,
-    ) -> Result<String, MutationError> {
-        let mut edits = self.edits_mut();
-        let slug = slug.unwrap_or_else(|| {
-            let made_up = (edits.added.len() as u64..).map(|number| self.slugs.added(number));
-            made_up
-                .into_iter()
-                .find(|slug| !edits.added_slugs.contains_key(slug))
-                .expect("slugs do not run out")
-        });
-        let generated =
-            self.slugs.index_of(&slug, self.count).or(self.slugs.index_of_custom(&slug, self.count));
-        if edits.added_slugs.contains_key(&slug) || generated.is_some() {
-            return Err(MutationError::SlugTaken(slug));
-        }
-        let (position, created_at) = match behind {
-            Some(index) => (edits.behind(index), self.created_at(index)),
-            None => {
-                let position = edits.top();
-                (position, NEWEST_AT - position.index)
-            }
-        };
-        let added = Link {
-            host: self.shape.domain.clone(),
-            slug: slug.clone(),
-            back_halves: Field::Value(Vec::new()),
-            destination,
-            title,
-            tags: Field::Value(tags),
-            archived: false,
-            created_at,
-            expires_at: None,
-            fault: None,
-            looks: Looks::default(),
-        };
-        let id = added.id();
-        edits.added.insert(position, added);
-        edits.added_slugs.insert(slug, position);
-        Ok(id)
-    }
-
-    fn edit(&self, id: &str, change: Change) -> Result<(), MutationError> {
-        let position = self.existing(id)?;
-        let mut edits = self.edits_mut();
-        if let Some(index) = position.generated_index() {
-            let old = edits.changed.entry(index).or_default();
-            old.destination = change.destination.or(old.destination.take());
-            old.title = change.title.or(old.title.take());
-            old.tags = change.tags.or(old.tags.take());
-            old.archived = change.archived.or(old.archived);
-        } else if let Some(link) = edits.added.get_mut(&position) {
-            apply(link, &change);
-        }
-        Ok(())
-    }
-
-    fn existing(&self, id: &str) -> Result<Position, MutationError> {
-        let found = self.find(id).filter(|position| !self.edits().deleted.contains(position));
-        found.ok_or_else(|| MutationError::NoSuchLink(id.to_owned()))
-    }
-
-    /// The place of the link with this id, deleted or not.
-    pub(super) fn find(&self, id: &str) -> Option<Position> {
-        let (host, slug) = id.split_once('/')?;
-        let added = self.edits().added_slugs.get(slug).copied();
-        if let Some(position) = added {
-            return (host == self.shape.domain).then_some(position);
-        }
-        self.generated_index(id).map(Position::generated)
-    }
-
-    fn generated_index(&self, id: &str) -> Option<u64> {
-        let (host, slug) = id.split_once('/')?;
-        self.slugs.index_of(slug, self.count).filter(|index| self.host(*index) == host)
-    }
-
     /// The link at this place as it is now.
     pub(super) fn link(&self, edits: &Edits, position: Position) -> Option<Link> {
         match position.generated_index() {
@@ -381,6 +231,11 @@ impl Account {
         }
     }
 
+    /// The slugs of the account.
+    pub(super) fn slugs(&self) -> &Slugs {
+        &self.slugs
+    }
+
     /// How many links were generated, and where the walk over them ends.
     pub(super) fn count(&self) -> u64 {
         self.count
@@ -390,7 +245,7 @@ impl Account {
         self.edits.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn edits_mut(&self) -> RwLockWriteGuard<'_, Edits> {
+    pub(super) fn edits_mut(&self) -> RwLockWriteGuard<'_, Edits> {
         self.edits.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -399,7 +254,7 @@ impl Account {
         1 + position.generated_index().map_or(0, |index| self.back_half_count(index))
     }
 
-    fn id_of(&self, index: u64) -> String {
+    pub(super) fn id_of(&self, index: u64) -> String {
         format!("{}/{}", self.host(index), self.slugs.generated(index))
     }
 
@@ -407,7 +262,7 @@ impl Account {
         link::back_half_count(self.seed, index).value().copied().unwrap_or(0)
     }
 
-    fn host(&self, index: u64) -> &str {
+    pub(super) fn host(&self, index: u64) -> &str {
         let vendors = draw(self.seed, HOST, index) % 100 < u64::from(self.shape.vendor_domain_percent);
         if vendors { VENDOR_HOST } else { &self.shape.domain }
     }
@@ -417,7 +272,7 @@ impl Account {
     }
 
     /// Never later than the creation of the link before it in the list.
-    fn created_at(&self, index: u64) -> i64 {
+    pub(super) fn created_at(&self, index: u64) -> i64 {
         let block = index / BLOCK;
         let step = self.step_seconds;
         let age = if draw(self.seed, TIME, block ^ u64::MAX).is_multiple_of(4) {
@@ -445,45 +300,6 @@ impl Account {
 /// Whether a link with this end answers "gone"; no clock is asked.
 pub(super) fn is_expired(expires_at: i64) -> bool {
     expires_at < FAR_FUTURE
-}
-
-fn apply(link: &mut Link, change: &Change) {
-    if let Some(destination) = &change.destination {
-        link.destination.clone_from(destination);
-        link.fault = link.fault.filter(|fault| !fault.spoils_destination());
-    }
-    if let Some(title) = &change.title {
-        link.title = Field::Value(title.clone());
-    }
-    if let Some(tags) = &change.tags {
-        link.tags = Field::Value(tags.clone());
-    }
-    if let Some(archived) = change.archived {
-        link.archived = archived;
-    }
-}
-
-fn groups(seed: u64, shape: &Shape) -> Vec<Group> {
-    let group = |place: u64, name: String, is_active, links| Group {
-        guid: guid(seed, 'B', place),
-        name,
-        is_active,
-        links,
-    };
-    let inactive = shape.inactive_group.then(|| group(1_000, "Closed office".to_owned(), false, None));
-    let with_links = (0..shape.groups.max(1)).map(|number| {
-        let name = if number == 0 { "Marketing".to_owned() } else { format!("Team {number} & friends") };
-        group(u64::from(number), name, true, Some(number))
-    });
-    let empty = shape.empty_group.then(|| group(1_001, "New office".to_owned(), true, None));
-    inactive.into_iter().chain(with_links).chain(empty).collect()
-}
-
-/// A vendor's id such as `Ba1bc23dE4F`.
-fn guid(seed: u64, first: char, place: u64) -> String {
-    const SIGNS: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    let mut chance = Chance::new(seed, GUID, place.wrapping_mul(256) + u64::from(u32::from(first)));
-    std::iter::once(first).chain((0..10).map(|_| char::from(*chance.pick(SIGNS)))).collect()
 }
 
 #[cfg(test)]
@@ -517,45 +333,5 @@ mod tests {
         assert!(token.bytes().all(|byte| byte.is_ascii_hexdigit()));
         assert_eq!(token, Account::generate(9, 1).token());
         assert_ne!(token, Account::generate(1, 2).token());
-    }
-
-    #[test]
-    fn an_edit_mends_a_link_that_was_planted_without_a_destination() {
-        let account = Account::generate(100, 1).with_faults(&"missing-long-url@3".parse().unwrap());
-        let id = account.planted()[0].source_id.clone();
-        let edit = Mutation::Edit {
-            id,
-            destination: Some("https://example.com/".to_owned()),
-            title: None,
-            tags: None,
-            archived: None,
-        };
-        account.mutate(edit).unwrap();
-        assert_eq!(account.planted(), []);
-    }
-
-    #[test]
-    fn a_deleted_link_cannot_be_deleted_again() {
-        let account = Account::generate(10, 1);
-        let delete = Mutation::Delete { id: account.id_of(4) };
-        account.mutate(delete.clone()).unwrap();
-        assert_eq!(account.links(), 9);
-        assert_eq!(account.mutate(delete), Err(MutationError::NoSuchLink(account.id_of(4))));
-    }
-
-    #[test]
-    fn a_slug_that_exists_cannot_be_added() {
-        let account = Account::generate(10, 1);
-        let add = |slug: &str| Mutation::Add {
-            destination: "https://example.com/".to_owned(),
-            slug: Some(slug.to_owned()),
-            title: None,
-            tags: Vec::new(),
-            behind: None,
-        };
-        assert_eq!(account.mutate(add("a/b")).unwrap(), "go.example.com/a/b");
-        assert_eq!(account.mutate(add("a/b")), Err(MutationError::SlugTaken("a/b".to_owned())));
-        let taken = account.slugs.generated(2);
-        assert_eq!(account.mutate(add(&taken)), Err(MutationError::SlugTaken(taken)));
     }
 }

@@ -5,13 +5,13 @@ use std::time::{Duration, UNIX_EPOCH};
 use http::{HeaderName, header};
 
 use super::{
-    account::Group,
     edits::Position,
     faults::{Fault, RetryAfter, Strike},
     link::Field,
     listing::{self, Archived, Page, Query},
     reply::{Delivery, Reply},
     routes::Call,
+    shape::Group,
     wire::{self, Pagination},
 };
 use crate::{chance::draw, encoding};

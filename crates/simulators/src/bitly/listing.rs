@@ -1,9 +1,10 @@
 //! One page of a group's links, and the cursor that leads to the next.
 
 use super::{
-    account::{Account, Group},
+    account::Account,
     edits::{Edits, Position},
     link::Link,
+    shape::Group,
 };
 use crate::{
     chance::{draw, mix},

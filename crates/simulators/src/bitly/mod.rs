@@ -16,6 +16,7 @@
 //! `{"op":"renew_token"}`).
 
 mod account;
+mod changes;
 mod edits;
 mod fault_names;
 mod faults;
@@ -27,16 +28,18 @@ mod reply;
 mod rough;
 mod routes;
 mod server;
+mod shape;
 mod slugs;
 mod stats;
 mod truth;
 mod wire;
 mod words;
 
-pub use account::{Account, Group, Planted, Shape};
+pub use account::{Account, Planted};
 pub use edits::{Mutation, MutationError};
 pub use faults::{Fault, FaultPlan, PlanError, RetryAfter};
 pub use records::RecordFault;
 pub use server::{Options, Ready, Running, Server, StartError};
+pub use shape::{Group, Shape};
 pub use stats::{ListCall, Stats, Struck};
 pub use truth::{Expect, Truth, location_form};

@@ -8,11 +8,11 @@ use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 
 use super::{
-    account::Group,
     edits::Mutation,
     list,
     reply::{Delivery, Reply},
     server::State,
+    shape::Group,
     truth,
     wire::{self, Origin},
     words::TAGS,

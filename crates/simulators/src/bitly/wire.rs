@@ -4,10 +4,11 @@
 use std::io::Write as _;
 
 use super::{
-    account::{Account, Group},
+    account::Account,
     link::{DeepLink, Field, Link},
     listing::Page,
     records::RecordFault,
+    shape::Group,
 };
 use crate::{
     date,
