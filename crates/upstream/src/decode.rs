@@ -174,4 +174,23 @@ mod tests {
         assert_eq!(run("gzip", bomb, 1_000_000), Err(DecodeError::TooLarge));
         assert_eq!(run("gzip", gzip(TEXT), TEXT.len() - 1), Err(DecodeError::TooLarge));
     }
+
+    /// Spaces without end, counted.
+    struct Endless(usize);
+
+    impl Read for &mut Endless {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            assert!(self.0 < 10_000_000, "reads on behind the limit");
+            buffer.fill(b' ');
+            self.0 += buffer.len();
+            Ok(buffer.len())
+        }
+    }
+
+    #[test]
+    fn decoding_stops_at_the_limit_and_not_behind_it() {
+        let mut endless = Endless(0);
+        assert_eq!(read_bounded(&mut endless, 1_000), Err(DecodeError::TooLarge));
+        assert_eq!(endless.0, 1_001);
+    }
 }

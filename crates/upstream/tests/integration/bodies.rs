@@ -3,7 +3,7 @@
 use crossdock_upstream::{Broken, Error, Options, Request, StatusCode};
 
 use crate::server::{LAST_CHUNK, Script, Server, chunks, gzip};
-use crate::{builder, client, clock, impatient};
+use crate::{builder, client, clock, impatient, in_time};
 
 const PAGE: &str = r#"{"links":[{"id":"bit.ly/a","title":"one"},{"id":"bit.ly/b","title":"two"}],"next":""}"#;
 
@@ -194,6 +194,6 @@ async fn silence_inside_a_body_ends_with_the_read_timeout() {
     let script = Script::raw("200 OK", &[("Content-Length", "5000")], PAGE).then_silence();
     let server = Server::playing(vec![script, Script::ok(PAGE)]).await;
     let client = builder(&server.base, &clock()).options(impatient()).build().unwrap();
-    let answer = client.send(Request::get("links").expect_json()).await.unwrap();
+    let answer = in_time(client.send(Request::get("links").expect_json())).await.unwrap();
     assert_eq!(answer.attempts, 2);
 }

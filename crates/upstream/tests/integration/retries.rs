@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 use crate::server::{Script, Server};
-use crate::{builder, client, clock, impatient, seconds};
+use crate::{builder, client, clock, impatient, in_time, seconds};
 
 #[tokio::test]
 async fn temporary_statuses_are_asked_six_times_with_growing_waits() {
@@ -74,7 +74,7 @@ async fn a_head_that_does_not_come_ends_with_a_timeout_and_is_asked_again() {
     let server =
         Server::playing(vec![Script::bytes("HTTP/1.1 200 OK\r\n").then_silence(), Script::ok("{}")]).await;
     let client = builder(&server.base, &clock()).options(impatient()).build().unwrap();
-    assert_eq!(client.get("links", &[]).await.unwrap().attempts, 2);
+    assert_eq!(in_time(client.get("links", &[])).await.unwrap().attempts, 2);
 
     let server = Server::playing(vec![Script::bytes("").then_silence()]).await;
     let retry = RetryPolicy { max_retries: 1, ..RetryPolicy::default() };
@@ -85,7 +85,7 @@ async fn a_head_that_does_not_come_ends_with_a_timeout_and_is_asked_again() {
         ..impatient()
     };
     let client = builder(&server.base, &clock()).options(options).build().unwrap();
-    let error = client.get("links", &[]).await.unwrap_err();
+    let error = in_time(client.get("links", &[])).await.unwrap_err();
     assert!(matches!(error, Error::Transport { kind: Broken::Timeout, attempts: 2, .. }), "{error}");
 }
 

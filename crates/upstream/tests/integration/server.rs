@@ -4,7 +4,6 @@ use std::future::Future;
 use std::io::Write as _;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -187,11 +186,9 @@ async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Vec<Seen>>>, handler: Arc<
             stream.set_zero_linger().unwrap();
         }
         End::StayOpen => {
+            // Until the client hangs up.
             let mut rest = [0; 64];
-            while tokio::time::timeout(Duration::from_secs(30), stream.read(&mut rest))
-                .await
-                .is_ok_and(|read| read.is_ok_and(|bytes| bytes > 0))
-            {}
+            while stream.read(&mut rest).await.is_ok_and(|bytes| bytes > 0) {}
         }
     }
 }
