@@ -1,7 +1,5 @@
 //! Dates as text, from seconds since 1970 in UTC.
 
-use std::io::Write as _;
-
 /// Year, month, day, hour, minute and second of an instant.
 fn civil(seconds: i64) -> (i64, i64, i64, i64, i64, i64) {
     let days = seconds.div_euclid(86_400);
@@ -19,21 +17,27 @@ fn civil(seconds: i64) -> (i64, i64, i64, i64, i64, i64) {
     (year, month, day, rest / 3_600, rest % 3_600 / 60, rest % 60)
 }
 
-fn write(out: &mut Vec<u8>, seconds: i64, zone: &str) {
+/// Digits by hand: a page has hundreds of dates, and formatting them otherwise takes a tenth of its time.
+fn write(out: &mut Vec<u8>, seconds: i64, zone: &[u8]) {
     let (year, month, day, hour, minute, second) = civil(seconds);
-    write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{zone}")
-        .expect("a Vec takes every write");
+    let parts =
+        [(year / 100, None), (year % 100, None), (month, Some(b'-')), (day, Some(b'-')), (hour, Some(b'T'))];
+    for (number, sign) in parts.into_iter().chain([(minute, Some(b':')), (second, Some(b':'))]) {
+        out.extend(sign);
+        out.extend([b'0' + (number / 10) as u8, b'0' + (number % 10) as u8]);
+    }
+    out.extend_from_slice(zone);
 }
 
 /// `2026-01-31T08:15:00+0000`: the form of Bitly, whose offset has no colon.
 pub(crate) fn write_bitly(out: &mut Vec<u8>, seconds: i64) {
-    write(out, seconds, "+0000");
+    write(out, seconds, b"+0000");
 }
 
 /// `2026-01-31T08:15:00Z` (RFC 3339).
 pub(crate) fn rfc3339(seconds: i64) -> String {
     let mut out = Vec::with_capacity(20);
-    write(&mut out, seconds, "Z");
+    write(&mut out, seconds, b"Z");
     String::from_utf8(out).expect("digits and ASCII signs")
 }
 

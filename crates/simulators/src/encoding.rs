@@ -15,24 +15,35 @@ pub(crate) struct Escapes {
 
 /// Writes `text` as a JSON string with its quotes (RFC 8259, section 7).
 pub(crate) fn write_json_string(out: &mut Vec<u8>, text: &str, escapes: Escapes) {
+    let plain = |byte: &u8| match byte {
+        b'"' | b'\\' | 0..=0x1f => false,
+        b'/' => !escapes.slashes,
+        _ => !escapes.ascii || byte.is_ascii(),
+    };
     out.push(b'"');
-    for character in text.chars() {
-        match character {
-            '"' => out.extend_from_slice(br#"\""#),
-            '\\' => out.extend_from_slice(br"\\"),
-            '\n' => out.extend_from_slice(br"\n"),
-            '\r' => out.extend_from_slice(br"\r"),
-            '\t' => out.extend_from_slice(br"\t"),
-            '/' if escapes.slashes => out.extend_from_slice(br"\/"),
-            '\0'..='\x1f' => write_unit(out, character as u16),
-            ' '..='\x7f' => out.push(character as u8),
-            _ if escapes.ascii => {
-                character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| write_unit(out, *unit));
-            }
-            _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
+    if text.as_bytes().iter().all(plain) {
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        text.chars().for_each(|character| write_character(out, character, escapes));
     }
     out.push(b'"');
+}
+
+fn write_character(out: &mut Vec<u8>, character: char, escapes: Escapes) {
+    match character {
+        '"' => out.extend_from_slice(br#"\""#),
+        '\\' => out.extend_from_slice(br"\\"),
+        '\n' => out.extend_from_slice(br"\n"),
+        '\r' => out.extend_from_slice(br"\r"),
+        '\t' => out.extend_from_slice(br"\t"),
+        '/' if escapes.slashes => out.extend_from_slice(br"\/"),
+        '\0'..='\x1f' => write_unit(out, character as u16),
+        ' '..='\x7f' => out.push(character as u8),
+        _ if escapes.ascii => {
+            character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| write_unit(out, *unit));
+        }
+        _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
 }
 
 fn write_unit(out: &mut Vec<u8>, unit: u16) {
@@ -98,13 +109,20 @@ pub(crate) fn component(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn write(text: &str, escapes: Escapes) -> String {
+        let mut out = Vec::new();
+        write_json_string(&mut out, text, escapes);
+        String::from_utf8(out).unwrap()
+    }
+
     #[test]
     fn every_way_of_escaping_reads_back_as_the_same_text() {
         let text = "a\"b\\c/\u{1}\n\t é 日本 🚀\u{2028}\u{7f}";
+        assert_eq!(write("plain/é", Escapes::default()), "\"plain/é\"");
+        assert_eq!(write("/", Escapes { ascii: false, slashes: true }), r#""\/""#);
         for (ascii, slashes) in [(false, false), (true, false), (false, true), (true, true)] {
-            let mut out = Vec::new();
-            write_json_string(&mut out, text, Escapes { ascii, slashes });
-            assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+            let out = write(text, Escapes { ascii, slashes });
+            assert_eq!(serde_json::from_str::<String>(&out).unwrap(), text);
             assert!(!ascii || out.is_ascii());
         }
     }

@@ -4,7 +4,8 @@
 //! "API Reference" and "Rate Limits", read 2026-08) and what clients of others report of real answers:
 //!
 //! - the list is paged by `search_after`, which only takes what the API gave, and ends with both `search_after`
-//!   and `next` empty; `size` is 50 by default and 100 at most; newest first;
+//!   and `next` empty; `size` is 50 by default and 100 at most; newest first.
+//!   Parameters beyond `size`, `search_after`, `archived`, `created_before`, `created_after` and `tags` are ignored;
 //! - archived links are left out unless `archived=on` or `both` is sent;
 //! - dates carry `+0000`, without a colon; `custom_bitlinks` holds up to three back-halves, newest first;
 //! - limits carry no `Retry-After`, are 429 today and were 403 once, and one kind of them lasts to the month's end;

@@ -2,7 +2,7 @@
 
 use std::{
     fmt, io,
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -151,7 +151,14 @@ impl Running {
     /// The API's base URL, `/v4` included and without a slash at its end.
     #[must_use]
     pub fn base_url(&self) -> String {
-        format!("http://{}/v4", self.state.addr)
+        let mut addr = self.state.addr;
+        // Nobody can connect to "any address"; whoever listens on all of them listens on this one too.
+        match addr.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => addr.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(ip) if ip.is_unspecified() => addr.set_ip(Ipv6Addr::LOCALHOST.into()),
+            _ => {}
+        }
+        format!("http://{addr}/v4")
     }
 
     /// The token the account starts with; it opens `/__simulator/` for ever.

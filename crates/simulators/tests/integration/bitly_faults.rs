@@ -275,6 +275,15 @@ async fn links_come_and_go_between_pages() {
 }
 
 #[tokio::test]
+async fn what_must_fail_is_never_deleted_between_pages() {
+    let simulator =
+        Simulator::with_faults(300, "missing-long-url@0x299,link-deleted@1x2,link-deleted-behind@3").await;
+    simulator.walk().await;
+    assert_eq!(simulator.running.stats().struck.len(), 3);
+    assert_eq!(simulator.running.account().planted().len(), 299);
+}
+
+#[tokio::test]
 async fn an_expired_token_is_refused_everywhere_until_it_is_renewed() {
     let mut simulator = Simulator::with_faults(450, "token-expires@3").await;
     let first = simulator.list("").await.cursor();

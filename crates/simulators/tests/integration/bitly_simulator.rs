@@ -1,6 +1,6 @@
 //! What the simulator offers beside the API: truth, changes, counters, limits on connections.
 
-use crossdock_simulators::bitly::{Account, Mutation, Options, Truth};
+use crossdock_simulators::bitly::{Account, FaultPlan, Mutation, Options, Server, Truth};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -170,6 +170,14 @@ async fn the_line_it_prints_has_the_promised_keys() {
     assert_eq!(ready["url"], format!("http://{}/v4", simulator.addr()));
     let debug = format!("{:?} {:?}", simulator.running, simulator.running.ready());
     assert!(!debug.contains(&simulator.token), "{debug}");
+}
+
+#[tokio::test]
+async fn a_simulator_on_every_address_prints_one_that_can_be_reached() {
+    let account = Account::generate(10, 1);
+    let everywhere = "0.0.0.0:0".parse().unwrap();
+    let running = Server::start(everywhere, account, FaultPlan::none(), Options::default()).await.unwrap();
+    assert_eq!(running.base_url(), format!("http://127.0.0.1:{}/v4", running.addr().port()));
 }
 
 #[tokio::test]
