@@ -13,7 +13,8 @@ cp "$here/package.json" "$here/bitly.mjs" "$cache/node/"
 "$cache/python/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt"
 
 if [ $# -eq 0 ]; then
-    set -- "$root/target/debug/crossdock" simulate bitly --listen 127.0.0.1:0 --count 1234 --seed 1
+    (cd "$root" && cargo build --quiet --bin crossdock)
+    set -- "$("$root/scripts/target-dir")/debug/crossdock" simulate bitly --listen 127.0.0.1:0 --count 1234 --seed 1
 fi
 output=$(mktemp)
 "$@" >"$output" &
