@@ -27,15 +27,27 @@ pub struct Room {
     #[doc(hidden)]
     pub lock: &'static str,
     #[doc(hidden)]
-    pub list: &'static str,
+    pub list: [&'static str; 2],
     #[doc(hidden)]
     pub insert: [&'static str; 2],
 }
 
-/// Declares a [`Room`]: `db::room!("engine", [migration, …])`.
+/// Declares a [`Room`]: `db::room!("links", &[migration, …])`, or `db::room!("engine", schema "crossdock", &[…])` for
+/// a room whose tables live in a schema of their own on Postgres.
 #[macro_export]
 macro_rules! room {
+    ($name:literal, schema $schema:literal, $migrations:expr) => {
+        $crate::room!(
+            @ $name,
+            concat!($schema, ".", $name, "_migrations"),
+            concat!("CREATE SCHEMA IF NOT EXISTS ", $schema, ";"),
+            $migrations
+        )
+    };
     ($name:literal, $migrations:expr) => {
+        $crate::room!(@ $name, concat!($name, "_migrations"), "", $migrations)
+    };
+    (@ $name:literal, $pg:expr, $schema:expr, $migrations:expr) => {
         $crate::Room {
             name: $name,
             migrations: $migrations,
@@ -45,15 +57,18 @@ macro_rules! room {
                     "checksum BLOB NOT NULL, applied_at INTEGER NOT NULL) STRICT"
                 ),
                 concat!(
-                    "CREATE TABLE IF NOT EXISTS ", $name, "_migrations (version BIGINT PRIMARY KEY, name TEXT NOT NULL, ",
+                    $schema, "CREATE TABLE IF NOT EXISTS ", $pg, " (version BIGINT PRIMARY KEY, name TEXT NOT NULL, ",
                     "checksum BYTEA NOT NULL, applied_at TIMESTAMPTZ NOT NULL)"
                 ),
             ],
-            lock: concat!("LOCK TABLE ", $name, "_migrations IN ACCESS EXCLUSIVE MODE"),
-            list: concat!("SELECT version, checksum FROM ", $name, "_migrations ORDER BY version"),
+            lock: concat!("LOCK TABLE ", $pg, " IN ACCESS EXCLUSIVE MODE"),
+            list: [
+                concat!("SELECT version, checksum FROM ", $name, "_migrations ORDER BY version"),
+                concat!("SELECT version, checksum FROM ", $pg, " ORDER BY version"),
+            ],
             insert: [
                 concat!("INSERT INTO ", $name, "_migrations (version, name, checksum, applied_at) VALUES (?, ?, ?, ?)"),
-                concat!("INSERT INTO ", $name, "_migrations (version, name, checksum, applied_at) VALUES ($1, $2, $3, $4)"),
+                concat!("INSERT INTO ", $pg, " (version, name, checksum, applied_at) VALUES ($1, $2, $3, $4)"),
             ],
         }
     };
@@ -73,10 +88,10 @@ impl Database {
         self.create_table(room).await?;
         let mut tx = self.begin().await?;
         let applied: Vec<(i64, Vec<u8>)> = match tx.conn() {
-            Conn::Sqlite(conn) => sqlx::query_as(room.list).fetch_all(conn).await?,
+            Conn::Sqlite(conn) => sqlx::query_as(room.list[0]).fetch_all(conn).await?,
             Conn::Postgres(pg) => {
                 sqlx::raw_sql(room.lock).execute(&mut *pg.conn).await?;
-                pg.query_as(room.list).fetch_all(&mut *pg.conn).await?
+                pg.query_as(room.list[1]).fetch_all(&mut *pg.conn).await?
             }
         };
         for migration in room.migrations {

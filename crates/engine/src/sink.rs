@@ -62,6 +62,14 @@ pub trait Checker: Send {
         chunk: &ChunkContext,
         records: &[StagedRecord],
     ) -> Result<Vec<Written>, SinkError>;
+
+    /// Asked after all chunks by jobs that check first: may they be written now?
+    ///
+    /// # Errors
+    /// The sentence with which the job fails, naming what collides.
+    fn verdict(&self) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// See the [module documentation](self).

@@ -1,5 +1,0 @@
-//! Under way.
-/// Under way.
-pub struct Limits;
-/// Under way.
-pub struct Runner;

@@ -1,0 +1,395 @@
+//! Stage two: a worker claims a chunk, lets the sink write it, and settles it, in one transaction.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use db::{Timestamp, Tx};
+use tokio::time::Instant;
+
+use super::Event;
+use super::host::{Context, HostError, Stop};
+use crate::failpoint;
+use crate::manifest::{self, Entry};
+use crate::sink::{ChunkContext, SinkError};
+use crate::store::chunks::{self, Chunk, Exception, Settlement};
+use crate::store::{jobs, pages};
+use crate::{Counts, Outcome, Reason, StagedRecord, Written};
+
+/// The reason code of a record that ended its worker's process again and again.
+pub(super) const KILLS_WORKER: &str = "kills_worker";
+/// The first pause before a chunk is tried again, doubled up to the longest, with full jitter.
+const RETRY_FIRST: Duration = Duration::from_millis(10);
+const RETRY_LONGEST: Duration = Duration::from_secs(1);
+/// Tries to find out what became of a commit before the host gives up and starts again from what is stored.
+const LOOK_UPS: u32 = 20;
+
+/// Processes chunks until the job halts.
+pub(super) async fn worker(context: Arc<Context>) -> Result<(), HostError> {
+    let serial = !context.sink.parallel();
+    while !context.halt.is_cancelled() {
+        let change = context.next_change();
+        let Some(chunk) = attempt(&context, serial).await? else {
+            change.wait().await;
+            continue;
+        };
+        if chunk.attempts > context.shared.limits.attempts_max && corner(&context, &chunk).await? {
+            continue;
+        }
+        process(&context, &chunk, serial).await?;
+    }
+    Ok(())
+}
+
+/// Counts an attempt in a small transaction of its own, so that a chunk which kills its worker is noticed.
+async fn attempt(context: &Context, serial: bool) -> Result<Option<Chunk>, HostError> {
+    let mut reader = context.shared.store.database().read().await?;
+    let ready = jobs::remaining(reader.conn(), context.id()).await?.chunks > 0;
+    drop(reader);
+    if !ready {
+        return Ok(None);
+    }
+    let mut tx = context.shared.store.database().begin().await?;
+    let Some(chunk) = chunks::attempt(tx.conn(), context.id(), serial).await? else {
+        tx.rollback().await?;
+        return Ok(None);
+    };
+    failpoint::pass("attempt.before_commit");
+    tx.commit().await?;
+    failpoint::pass("attempt.after_commit");
+    Ok(Some(chunk))
+}
+
+/// A chunk that was begun too often without being settled: it is halved, until the record that kills its worker stands
+/// alone. `true` if it was halved; a lone record is left to [`process`], which puts it into quarantine.
+async fn corner(context: &Context, chunk: &Chunk) -> Result<bool, HostError> {
+    if chunk.records < 2 {
+        return Ok(false);
+    }
+    let mut tx = context.shared.store.database().begin().await?;
+    chunks::split(tx.conn(), context.id(), chunk).await?;
+    tx.commit().await?;
+    tracing::warn!(job = %context.id(), segment = chunk.segment, first = chunk.first_ordinal,
+        records = chunk.records, "a chunk was begun too often; trying its halves");
+    Ok(true)
+}
+
+/// What came of one transaction over a chunk.
+enum Tried {
+    Settled { counts: Counts, written: Vec<Written> },
+    NotOurs,
+}
+
+/// Why a transaction over a chunk was undone.
+enum Undone {
+    Again { error: SinkError, deadlock: bool },
+    Isolate,
+    Unknown(db::Error),
+    Stop(HostError),
+    Abort(String),
+}
+
+async fn process(context: &Context, chunk: &Chunk, serial: bool) -> Result<(), HostError> {
+    let began = Instant::now();
+    let mut isolating = false;
+    let mut retries = 0u32;
+    let records = match context.handoff.take((chunk.part, chunk.segment, chunk.first_ordinal), chunk.records) {
+        Some(records) => records,
+        None => load(context, chunk).await?,
+    };
+    failpoint::pass("chunk.before_write");
+    loop {
+        let attempt = Attempt { context, chunk, serial, isolating, retries, records: &records, began };
+        match attempt.run().await {
+            Ok(Tried::Settled { counts, written }) => {
+                context.sink.committed(&written);
+                context.shared.metrics.chunk(counts.records(), began.elapsed());
+                context.send(Event::Settled { job: context.id(), counts });
+                break;
+            }
+            Ok(Tried::NotOurs) => {
+                forgive(context, chunk).await?;
+                context.handoff.settled();
+                tokio::time::sleep(RETRY_FIRST).await;
+                return Ok(());
+            }
+            Err(Undone::Isolate) => isolating = true,
+            Err(Undone::Unknown(error)) => {
+                tracing::warn!(job = %context.id(), %error, "looking up whether a chunk was settled");
+                if was_settled(context, chunk).await? {
+                    break;
+                }
+            }
+            Err(Undone::Again { error, deadlock }) => {
+                context.shared.metrics.retry(deadlock);
+                retries += 1;
+                if retries > context.shared.limits.chunk_retries_max {
+                    return Err(HostError::Stop(Stop::failed(format!(
+                        "a chunk did not go through in {retries} tries: {error}"
+                    ))));
+                }
+                if context.halt.is_cancelled() {
+                    return forgive(context, chunk).await;
+                }
+                tokio::time::sleep(pause(retries)).await;
+            }
+            Err(Undone::Abort(reason)) => return abort(context, reason).await,
+            Err(Undone::Stop(error)) => {
+                forgive(context, chunk).await?;
+                return Err(error);
+            }
+        }
+    }
+    failpoint::pass("chunk.after_commit");
+    context.handoff.settled();
+    context.wake();
+    Ok(())
+}
+
+fn pause(retries: u32) -> Duration {
+    RETRY_FIRST.saturating_mul(2u32.saturating_pow(retries.min(10))).min(RETRY_LONGEST).mul_f64(rand::random())
+}
+
+async fn load(context: &Context, chunk: &Chunk) -> Result<Vec<StagedRecord>, HostError> {
+    let mut reader = context.shared.store.database().read().await?;
+    let records =
+        pages::records(reader.conn(), context.id(), chunk.part, chunk.segment, chunk.first_ordinal, chunk.records)
+            .await?;
+    Ok(records)
+}
+
+async fn forgive(context: &Context, chunk: &Chunk) -> Result<(), HostError> {
+    let mut tx = context.shared.store.database().begin().await?;
+    chunks::forgive(tx.conn(), context.id(), chunk).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Reads the chunk with a lock, which waits for a commit that is still in flight at the server.
+async fn was_settled(context: &Context, chunk: &Chunk) -> Result<bool, HostError> {
+    let look_up = async || {
+        let mut tx = context.shared.store.database().begin().await?;
+        let settled = chunks::settled_after_doubt(tx.conn(), context.id(), chunk).await?;
+        tx.rollback().await?;
+        Ok::<bool, db::Error>(settled)
+    };
+    for tries in 1..LOOK_UPS {
+        match look_up().await {
+            Err(error) if error.is_transient() => tokio::time::sleep(pause(tries)).await,
+            known => return Ok(known?),
+        }
+    }
+    Ok(look_up().await?)
+}
+
+/// The job's rule forbids to go on: mark it so that what it wrote is undone, also after a crash.
+async fn abort(context: &Context, reason: String) -> Result<(), HostError> {
+    let mut tx = context.shared.store.database().begin().await?;
+    jobs::set_undoing(tx.conn(), context.id(), true).await?;
+    tx.commit().await?;
+    Err(HostError::Stop(Stop::failed(reason)))
+}
+
+/// One transaction over a chunk.
+struct Attempt<'a> {
+    context: &'a Context,
+    chunk: &'a Chunk,
+    serial: bool,
+    isolating: bool,
+    retries: u32,
+    records: &'a [StagedRecord],
+    began: Instant,
+}
+
+impl Attempt<'_> {
+    async fn run(&self) -> Result<Tried, Undone> {
+        let mut tx = self.context.shared.store.database().begin().await.map_err(undone)?;
+        if !chunks::claim(tx.conn(), self.context.id(), self.chunk, self.serial).await.map_err(undone)? {
+            return Ok(Tried::NotOurs);
+        }
+        if self.records.len() != usize::try_from(self.chunk.records).unwrap_or_default() {
+            return Err(Undone::Stop(HostError::Stop(Stop::failed(format!(
+                "chunk {}/{}/{} holds {} staged records where {} were staged",
+                self.chunk.part,
+                self.chunk.segment,
+                self.chunk.first_ordinal,
+                self.records.len(),
+                self.chunk.records
+            )))));
+        }
+        let written = self.write(&mut tx).await?;
+        failpoint::pass("chunk.after_write");
+        let (settlement, written) = self.settlement(written);
+        if !chunks::settle(tx.conn(), self.context.id(), self.chunk, &settlement).await.map_err(undone)? {
+            return Ok(Tried::NotOurs);
+        }
+        jobs::touch(tx.conn(), self.context.id()).await.map_err(undone)?;
+        failpoint::pass("chunk.before_commit");
+        tx.commit().await.map_err(undone)?;
+        Ok(Tried::Settled { counts: settlement.counts, written })
+    }
+
+    /// Lets the sink write what the engine does not know to be a duplicate; outcomes come back in order of ordinal.
+    async fn write(&self, tx: &mut Tx) -> Result<Vec<Written>, Undone> {
+        let originals: Vec<StagedRecord> =
+            self.records.iter().filter(|record| record.duplicate_of.is_none()).cloned().collect();
+        let written = if self.chunk.attempts > self.context.shared.limits.attempts_max {
+            originals.iter().map(|_| kills_worker(self.chunk.attempts)).collect()
+        } else if self.isolating {
+            self.isolate(tx, &originals).await?
+        } else if originals.is_empty() {
+            Vec::new()
+        } else {
+            self.context.sink.write(tx, &self.chunk_context(), &originals).await.map_err(|error| match error {
+                SinkError::Refused(_) => Undone::Isolate,
+                SinkError::Db(error) if error.is_refusal() => Undone::Isolate,
+                other => from_sink(other),
+            })?
+        };
+        if written.len() != originals.len() {
+            return Err(Undone::Stop(HostError::Stop(Stop::failed(format!(
+                "the sink answered for {} of {} records",
+                written.len(),
+                originals.len()
+            )))));
+        }
+        let mut written = written.into_iter();
+        Ok(self
+            .records
+            .iter()
+            .map(|record| match record.duplicate_of {
+                Some(original) => duplicate(original),
+                None => written.next().expect("the lengths were compared"),
+            })
+            .collect())
+    }
+
+    /// Writes the records in ever smaller parts, in order, so that what the database refuses ends up alone.
+    async fn isolate(&self, tx: &mut Tx, records: &[StagedRecord]) -> Result<Vec<Written>, Undone> {
+        let mut done = Vec::with_capacity(records.len());
+        let mut parts: Vec<&[StagedRecord]> = vec![records];
+        while let Some(part) = parts.pop() {
+            if part.is_empty() {
+                continue;
+            }
+            tx.savepoint().await.map_err(undone)?;
+            let refused = match self.context.sink.write(tx, &self.chunk_context(), part).await {
+                Ok(written) => {
+                    tx.release().await.map_err(undone)?;
+                    done.extend(written);
+                    continue;
+                }
+                Err(SinkError::Refused(reason)) => reason,
+                Err(SinkError::Db(error)) if error.is_refusal() => refusal(&error),
+                Err(other) => return Err(from_sink(other)),
+            };
+            tx.undo().await.map_err(undone)?;
+            if part.len() == 1 {
+                done.push(Written::failed(None, None, refused));
+            } else {
+                let (left, right) = part.split_at(part.len() / 2);
+                parts.push(right);
+                parts.push(left);
+            }
+        }
+        Ok(done)
+    }
+
+    fn chunk_context(&self) -> ChunkContext {
+        ChunkContext { job: self.context.id(), now: Timestamp::here(), isolating: self.isolating }
+    }
+
+    fn settlement(&self, written: Vec<Written>) -> (Settlement, Vec<Written>) {
+        let retries = i32::try_from(self.retries).unwrap_or(i32::MAX);
+        let micros = i64::try_from(self.began.elapsed().as_micros()).unwrap_or(i64::MAX);
+        let settlement = settle(self.records, &written, self.context.shared.limits.notes_max, retries, micros);
+        (settlement, written)
+    }
+}
+
+/// Counters, manifest block and exceptions of a chunk.
+pub(super) fn settle(
+    records: &[StagedRecord],
+    written: &[Written],
+    notes_max: i64,
+    retries: i32,
+    process_micros: i64,
+) -> Settlement {
+    let mut counts = Counts::default();
+    let mut entries = Vec::with_capacity(records.len());
+    let mut exceptions = Vec::new();
+    for (record, written) in records.iter().zip(written) {
+        counts.add(written.outcome, written.targets);
+        entries.push(Entry {
+            ordinal: record.place.ordinal,
+            source_id: written.source_id.clone(),
+            reference: written.reference.clone(),
+            outcome: written.outcome,
+            reason: written.reason.as_ref().map(|reason| reason.code.to_string()),
+            came: *record.fingerprint.as_bytes(),
+            written: written.digest,
+        });
+        if let Some(reason) = &written.reason {
+            exceptions.push(Exception {
+                ordinal: record.place.ordinal,
+                source_id: written.source_id.as_deref().map(storable),
+                label: written.label.as_deref().map(storable),
+                outcome: written.outcome,
+                code: reason.code.to_string(),
+                detail: storable(&reason.detail),
+                raw: record.raw.clone(),
+            });
+        }
+    }
+    Settlement { counts, block: manifest::pack(&entries), exceptions, retries, process_micros, notes_max }
+}
+
+/// Postgres keeps no U+0000 in a text; a message about it shows it as the symbol for it.
+fn storable(text: &str) -> String {
+    text.replace('\0', "\u{2400}")
+}
+
+pub(super) fn duplicate(original: i32) -> Written {
+    Written {
+        source_id: None,
+        label: None,
+        reference: None,
+        outcome: Outcome::DuplicateInSource,
+        reason: Some(Reason::new("same_bytes", format!("byte for byte the record {original} of the same segment"))),
+        digest: [0; 16],
+        targets: 0,
+    }
+}
+
+fn kills_worker(attempts: i32) -> Written {
+    let detail = format!("begun {attempts} times, and each time the process ended before it was settled");
+    Written::failed(None, None, Reason::new(KILLS_WORKER, detail))
+}
+
+/// The reason for a record that the database refused alone.
+fn refusal(error: &db::Error) -> Reason {
+    match error {
+        db::Error::Unique { constraint, .. } => Reason::new("unique_violation", constraint.clone()),
+        other => Reason::new("refused_by_database", other.to_string()),
+    }
+}
+
+fn from_sink(error: SinkError) -> Undone {
+    match error {
+        SinkError::Db(error) => undone(error),
+        SinkError::Retry(_) => Undone::Again { error, deadlock: false },
+        SinkError::Abort(reason) => Undone::Abort(reason),
+        SinkError::Refused(_) => Undone::Isolate,
+        SinkError::Fatal(_) => Undone::Stop(error.into()),
+    }
+}
+
+fn undone(error: db::Error) -> Undone {
+    match error {
+        db::Error::CommitUnknown(_) => Undone::Unknown(error),
+        db::Error::Retry(_) => {
+            let deadlock = error.is_deadlock();
+            Undone::Again { error: SinkError::Db(error), deadlock }
+        }
+        other => Undone::Stop(other.into()),
+    }
+}

@@ -1,0 +1,223 @@
+//! Jobs: making, reading, listing and moving them.
+
+use db::{Conn, Id, Result, Timestamp};
+
+use super::{Store, postgres::jobs as postgres, sqlite::jobs as sqlite};
+use crate::failpoint;
+use crate::{Counts, Job, JobId, Mode, NewJob, Status};
+
+/// A job's row with its sums.
+#[derive(sqlx::FromRow)]
+pub(super) struct JobRow {
+    id: Id,
+    kind: String,
+    lane: String,
+    mode: String,
+    params: String,
+    status: String,
+    reason: Option<String>,
+    waiting_until: Option<Timestamp>,
+    request_id: Option<String>,
+    run: i32,
+    created_at: Timestamp,
+    started_at: Option<Timestamp>,
+    last_progress_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+    fetched: i64,
+    pages: i64,
+    fetch_retries: i64,
+    expected: Option<i64>,
+    chunk_retries: i64,
+    imported: i64,
+    updated: i64,
+    unchanged: i64,
+    skipped: i64,
+    filtered: i64,
+    duplicate_in_source: i64,
+    failed: i64,
+    targets: i64,
+}
+
+impl From<JobRow> for Job {
+    fn from(row: JobRow) -> Self {
+        Self {
+            id: JobId(row.id),
+            kind: row.kind,
+            lane: row.lane,
+            mode: Mode::parse(&row.mode).expect("the schema checks the mode"),
+            params: row.params,
+            status: Status::parse(&row.status).expect("the schema checks the status"),
+            reason: row.reason,
+            waiting_until: row.waiting_until,
+            request_id: row.request_id,
+            run: row.run,
+            created_at: row.created_at,
+            started_at: row.started_at,
+            last_progress_at: row.last_progress_at,
+            finished_at: row.finished_at,
+            fetched: row.fetched,
+            pages: row.pages,
+            retries: row.fetch_retries + row.chunk_retries,
+            expected: row.expected,
+            counts: Counts {
+                imported: row.imported,
+                updated: row.updated,
+                unchanged: row.unchanged,
+                skipped: row.skipped,
+                filtered: row.filtered,
+                duplicate_in_source: row.duplicate_in_source,
+                failed: row.failed,
+                targets: row.targets,
+            },
+        }
+    }
+}
+
+/// What a job's loops need to know of its progress through the modes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
+pub struct Phase {
+    /// The partitions are known.
+    pub partitioned: bool,
+    /// Every chunk was checked (modes that check first).
+    pub checked: bool,
+    /// What the job wrote is being undone.
+    pub undoing: bool,
+}
+
+/// What is still to do in a running job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
+pub struct Remaining {
+    /// Partitions that have not ended.
+    pub partitions: i64,
+    /// Segments that are not cleaned.
+    pub segments: i64,
+    /// Chunks that are not settled.
+    pub chunks: i64,
+}
+
+/// Inserts a queued job inside the caller's transaction, so that a kind's own rows commit with it.
+pub async fn insert(conn: Conn<'_>, id: JobId, new: &NewJob) -> Result<()> {
+    db::dispatch!(conn, insert(id.0, new))
+}
+
+/// A job with its sums.
+pub async fn get(conn: Conn<'_>, id: JobId) -> Result<Option<Job>> {
+    let row: Option<JobRow> = db::dispatch!(conn, get(id.0))?;
+    Ok(row.map(Job::from))
+}
+
+/// Jobs of a kind, newest first, below `before`.
+pub async fn list(conn: Conn<'_>, kind: &str, before: Option<JobId>, limit: i64) -> Result<Vec<Job>> {
+    let rows: Vec<JobRow> = db::dispatch!(conn, list(kind, before.map(|id| id.0), limit))?;
+    Ok(rows.into_iter().map(Job::from).collect())
+}
+
+/// Moves the job to `to` if it is in a state that may become it; tells whether it moved.
+pub async fn move_to(
+    conn: Conn<'_>,
+    id: JobId,
+    to: Status,
+    reason: Option<&str>,
+    until: Option<Timestamp>,
+) -> Result<bool> {
+    let from: Vec<&str> = Status::ALL.iter().filter(|from| from.may_become(to)).map(|from| from.as_str()).collect();
+    let from = serde_json::to_string(&from).expect("a list of words is JSON");
+    db::dispatch!(conn, move_to(id.0, &from, to.as_str(), reason, until))
+}
+
+/// Puts waiting jobs whose time has come back into the queue, then starts the oldest queued job of each free lane.
+/// Returns the jobs that began to run.
+pub async fn start_due(conn: Conn<'_>) -> Result<Vec<JobId>> {
+    let ids: Vec<Id> = db::dispatch!(conn, start_due())?;
+    Ok(ids.into_iter().map(JobId).collect())
+}
+
+/// Whether [`start_due`] has something to do; a read, so that an idle scheduler writes nothing.
+pub async fn any_due(conn: Conn<'_>) -> Result<bool> {
+    db::dispatch!(conn, any_due())
+}
+
+/// Jobs with work for a process: running ones, and failed ones whose writes are being undone.
+pub async fn active(conn: Conn<'_>) -> Result<Vec<(JobId, Status)>> {
+    let rows: Vec<(Id, String)> = db::dispatch!(conn, active())?;
+    Ok(rows
+        .into_iter()
+        .map(|(id, status)| (JobId(id), Status::parse(&status).expect("the schema checks the status")))
+        .collect())
+}
+
+/// The state alone.
+pub async fn status(conn: Conn<'_>, id: JobId) -> Result<Option<Status>> {
+    let word: Option<String> = db::dispatch!(conn, status(id.0))?;
+    Ok(word.map(|word| Status::parse(&word).expect("the schema checks the status")))
+}
+
+/// How far the job is in its mode.
+pub async fn phase(conn: Conn<'_>, id: JobId) -> Result<Phase> {
+    db::dispatch!(conn, phase(id.0))
+}
+
+/// Marks that every chunk was checked.
+pub async fn set_checked(conn: Conn<'_>, id: JobId) -> Result<()> {
+    db::dispatch!(conn, set_checked(id.0))
+}
+
+/// Marks that what the job wrote is being undone, or that this is over.
+pub async fn set_undoing(conn: Conn<'_>, id: JobId, undoing: bool) -> Result<()> {
+    db::dispatch!(conn, set_undoing(id.0, undoing))
+}
+
+/// Raises the run number; no-op if it is already at least `run`.
+pub async fn set_run(conn: Conn<'_>, id: JobId, run: i32) -> Result<bool> {
+    db::dispatch!(conn, set_run(id.0, run))
+}
+
+/// Notes that the job moves; at most one write in five seconds.
+pub async fn touch(conn: Conn<'_>, id: JobId) -> Result<()> {
+    db::dispatch!(conn, touch(id.0))
+}
+
+/// What is still to do.
+pub async fn remaining(conn: Conn<'_>, id: JobId) -> Result<Remaining> {
+    db::dispatch!(conn, remaining(id.0))
+}
+
+/// Moves `running` to `completed` if every partition ended, every segment is cleaned and the sums agree.
+pub async fn complete(conn: Conn<'_>, id: JobId) -> Result<bool> {
+    db::dispatch!(conn, complete(id.0))
+}
+
+/// Fails running jobs that made no progress for `minutes`; returns them.
+pub async fn sweep_stuck(conn: Conn<'_>, minutes: i32) -> Result<Vec<JobId>> {
+    let ids: Vec<Id> = db::dispatch!(conn, sweep_stuck(minutes))?;
+    Ok(ids.into_iter().map(JobId).collect())
+}
+
+/// Removes what a cancelled or failed job staged and will not process. At most `limit` records; returns how many.
+pub async fn discard_staged(conn: Conn<'_>, id: JobId, limit: i64) -> Result<i64> {
+    db::dispatch!(conn, discard_staged(id.0, limit))
+}
+
+impl Store {
+    /// [`get`], on a connection of its own.
+    pub async fn job(&self, id: JobId) -> Result<Option<Job>> {
+        let mut reader = self.database.read().await?;
+        get(reader.conn(), id).await
+    }
+
+    /// [`move_to`] in a transaction of its own.
+    pub async fn move_job(
+        &self,
+        id: JobId,
+        to: Status,
+        reason: Option<&str>,
+        until: Option<Timestamp>,
+    ) -> Result<bool> {
+        let mut tx = self.database.begin().await?;
+        let moved = move_to(tx.conn(), id, to, reason, until).await?;
+        failpoint::pass("state.before_commit");
+        tx.commit().await?;
+        failpoint::pass("state.after_commit");
+        Ok(moved)
+    }
+}

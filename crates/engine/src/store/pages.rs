@@ -1,0 +1,164 @@
+//! The page transaction: raw records, fingerprints, cursor and counters commit together.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use db::{Conn, Result};
+
+use super::{postgres::pages as postgres, small, sqlite::pages as sqlite};
+use crate::{Fingerprint, JobId, Place, Position, StagedRecord};
+
+/// One or a few pages to make durable, all of one segment.
+#[derive(Debug)]
+pub struct Commit {
+    /// The job.
+    pub job: JobId,
+    /// The partition.
+    pub part: i32,
+    /// The fetcher's epoch.
+    pub epoch: i64,
+    /// The open segment.
+    pub segment: i32,
+    /// The run it belongs to.
+    pub run: i32,
+    /// Stored form of where the segment began.
+    pub anchor: String,
+    /// Where the pages began; the stored position must still be this.
+    pub from: Position,
+    /// Where the next page begins.
+    pub to: Position,
+    /// For each page: where it began and how many records it holds.
+    pub pages: Vec<(Position, i32)>,
+    /// The number of the first of these pages within the segment.
+    pub first_page: i32,
+    /// All their records, in order.
+    pub records: Vec<StagedRecord>,
+    /// Records staged in the segment before these.
+    pub staged_before: i32,
+    /// A chunk to make, if any.
+    pub chunk: Option<NewChunk>,
+    /// Whether the segment ends here.
+    pub close: bool,
+    /// Requests that were repeated.
+    pub retries: i64,
+    /// Time spent fetching, in microseconds.
+    pub fetch_micros: i64,
+    /// How long the lease is prolonged.
+    pub lease_seconds: i32,
+}
+
+/// A chunk over records that are staged by the end of the transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewChunk {
+    /// The ordinal of its first record.
+    pub first_ordinal: i32,
+    /// How many records it holds.
+    pub records: i32,
+}
+
+impl Commit {
+    /// Stored form of the new position.
+    pub(super) fn stored_to(&self) -> String {
+        self.to.to_stored()
+    }
+
+    /// Bytes staged by this commit.
+    pub(super) fn bytes(&self) -> i64 {
+        self.records.iter().map(|record| i64::try_from(record.raw.len()).unwrap_or(i64::MAX)).sum()
+    }
+
+    /// For SQLite: all raw bytes in one blob, and for each record its ordinal, fingerprint, original, offset (from
+    /// 1) and length, as JSON.
+    pub(super) fn packed(&self) -> (Vec<u8>, String) {
+        let mut blob = Vec::with_capacity(self.records.iter().map(|record| record.raw.len()).sum());
+        let mut json = String::with_capacity(self.records.len() * 80 + 2);
+        json.push('[');
+        for (index, record) in self.records.iter().enumerate() {
+            let original = record.duplicate_of.map_or_else(|| "null".to_owned(), |original| original.to_string());
+            let comma = if index == 0 { "" } else { "," };
+            let (offset, length) = (blob.len() + 1, record.raw.len());
+            write!(
+                json,
+                "{comma}[{},\"{:?}\",{original},{offset},{length}]",
+                record.place.ordinal, record.fingerprint
+            )
+            .expect("writing to a string cannot fail");
+            blob.extend_from_slice(&record.raw);
+        }
+        json.push(']');
+        (blob, json)
+    }
+}
+
+/// Commits pages inside the caller's transaction. `false` means that the caller is fenced: another fetcher has taken
+/// the partition over, or the position is no longer where these pages began. Nothing may be committed then.
+pub async fn commit(conn: Conn<'_>, commit: &Commit) -> Result<bool> {
+    db::dispatch!(conn, commit(commit))
+}
+
+/// Puts the staged records of the open segment that are in no chunk yet into one, for whoever holds `epoch`.
+pub async fn flush_chunk(conn: Conn<'_>, job: JobId, part: i32, epoch: i64) -> Result<bool> {
+    db::dispatch!(conn, flush_chunk(job.0, part, epoch))
+}
+
+/// What the open segment holds already, for a fetcher that takes over.
+#[derive(Debug, Default)]
+pub struct Resumed {
+    /// Stored forms of the positions visited in the segment.
+    pub visited: HashSet<String>,
+    /// Fingerprints by ordinal, and the original of duplicates.
+    pub fingerprints: Vec<Fingerprint>,
+    /// Pages of the segment.
+    pub pages: i32,
+}
+
+/// Reads what the open segment holds already.
+pub async fn resume(conn: Conn<'_>, job: JobId, part: i32, segment: i32) -> Result<Resumed> {
+    let (visited, fingerprints): (Vec<String>, Vec<Vec<u8>>) = db::dispatch!(conn, resume(job.0, part, segment))?;
+    let pages = small(visited.len());
+    let fingerprints =
+        fingerprints.iter().map(|bytes| Fingerprint::from_stored(bytes).expect("16 bytes were stored")).collect();
+    Ok(Resumed { visited: visited.into_iter().collect(), fingerprints, pages })
+}
+
+/// How much is staged and not cleaned: segments and bytes.
+pub async fn backlog(conn: Conn<'_>, job: JobId) -> Result<(i64, i64)> {
+    let row: (i64, i64) = db::dispatch!(conn, backlog(job.0))?;
+    Ok(row)
+}
+
+/// Ordinal, fingerprint, original and bytes of a staged record.
+pub(super) type RecordRow = (i32, Vec<u8>, Option<i32>, Vec<u8>);
+
+/// The staged records of a range of ordinals, in order.
+pub async fn records(
+    conn: Conn<'_>,
+    job: JobId,
+    part: i32,
+    segment: i32,
+    first: i32,
+    count: i32,
+) -> Result<Vec<StagedRecord>> {
+    let rows: Vec<RecordRow> = db::dispatch!(conn, records(job.0, part, segment, first, first + count))?;
+    Ok(rows
+        .into_iter()
+        .map(|(ordinal, fingerprint, duplicate_of, raw)| StagedRecord {
+            place: Place { partition: part, segment, ordinal },
+            raw: Bytes::from(raw),
+            fingerprint: Fingerprint::from_stored(&fingerprint).expect("16 bytes were stored"),
+            duplicate_of,
+        })
+        .collect())
+}
+
+/// Whether [`clean`] has something to do; a read, so that looking costs no write transaction.
+pub async fn any_cleanable(conn: Conn<'_>, job: JobId) -> Result<bool> {
+    db::dispatch!(conn, any_cleanable(job.0))
+}
+
+/// Cleans closed segments whose chunks are all settled and whose sums agree: staged records and pages go, the line of
+/// history stays. Returns how many segments were cleaned.
+pub async fn clean(conn: Conn<'_>, job: JobId) -> Result<i64> {
+    db::dispatch!(conn, clean(job.0))
+}

@@ -1,0 +1,112 @@
+//! Partitions: the checkpoint of each, and the lease that fences its fetcher.
+
+use db::{Conn, Id, Result, Timestamp};
+
+use super::{postgres::partitions as postgres, sqlite::partitions as sqlite};
+use crate::position::PositionError;
+use crate::{JobId, PartitionSpec, Position};
+
+/// The durable position of a partition, as stored.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Checkpoint {
+    /// Index of the partition in the job.
+    pub part: i32,
+    /// Its name for the source.
+    pub key: String,
+    /// How many records the source says it has.
+    pub expected: Option<i64>,
+    /// Raised whenever a fetcher takes over.
+    pub epoch: i64,
+    /// Number of the open segment.
+    pub segment: i32,
+    /// Stored form of where that segment began.
+    pub anchor: String,
+    /// Stored form of where the next page begins.
+    pub position: String,
+    /// Records staged in the open segment.
+    pub staged: i32,
+    /// Of these, how many are in chunks.
+    pub chunked: i32,
+    /// Pages fetched so far.
+    pub pages: i64,
+    /// The current run.
+    pub run: i32,
+    /// Records of the current run.
+    pub run_records: i64,
+    /// When the current run began, by the database's clock.
+    pub run_started_at: Option<Timestamp>,
+}
+
+impl Checkpoint {
+    /// The partition as its source named it.
+    pub fn spec(&self) -> PartitionSpec {
+        PartitionSpec { key: self.key.clone(), expected: self.expected }
+    }
+
+    /// Where the next page begins.
+    pub fn position(&self) -> Result<Position, PositionError> {
+        Position::from_stored(&self.position)
+    }
+}
+
+/// Stores the partitions of a job, once.
+pub async fn insert(conn: Conn<'_>, id: JobId, specs: &[PartitionSpec]) -> Result<()> {
+    let rows: Vec<(usize, &str, Option<i64>)> =
+        specs.iter().enumerate().map(|(part, spec)| (part, spec.key.as_str(), spec.expected)).collect();
+    let rows = serde_json::to_string(&rows).expect("numbers and texts are JSON");
+    db::dispatch!(conn, insert(id.0, &rows))
+}
+
+/// Takes the lease of the lowest partition that has not ended and whose lease is free; raises its epoch.
+///
+/// With `one_by_one`, only the very lowest partition that has not ended is looked at. With `alone`, the caller is the
+/// only runner there can be (it holds the runner lock), so a lease that still runs belongs to a dead process.
+pub async fn take(
+    conn: Conn<'_>,
+    id: JobId,
+    holder: &str,
+    lease_seconds: i32,
+    one_by_one: bool,
+    alone: bool,
+) -> Result<Option<Checkpoint>> {
+    db::dispatch!(conn, take(id.0, holder, lease_seconds, one_by_one, alone))
+}
+
+/// Prolongs the lease if the epoch is still the holder's.
+pub async fn renew(conn: Conn<'_>, id: JobId, part: i32, epoch: i64, lease_seconds: i32) -> Result<bool> {
+    db::dispatch!(conn, renew(id.0, part, epoch, lease_seconds))
+}
+
+/// Gives the lease back if the epoch is still the holder's.
+pub async fn release(conn: Conn<'_>, id: JobId, part: i32, epoch: i64) -> Result<()> {
+    db::dispatch!(conn, release(id.0, part, epoch))
+}
+
+/// Whether a partition has not ended and nobody holds its lease.
+pub async fn any_unheld(conn: Conn<'_>, id: JobId) -> Result<bool> {
+    db::dispatch!(conn, any_unheld(id.0))
+}
+
+/// Fences off the dead fetchers of partitions with records in no chunk: raises their epochs and returns partition and
+/// new epoch of each.
+pub async fn fence(conn: Conn<'_>, id: JobId, alone: bool) -> Result<Vec<(i32, i64)>> {
+    db::dispatch!(conn, fence(id.0, alone))
+}
+
+/// The partitions' names and whether each has ended, in order.
+pub async fn list(conn: Conn<'_>, id: JobId) -> Result<Vec<(String, bool)>> {
+    let rows: Vec<(String, String)> = db::dispatch!(conn, list(id.0))?;
+    Ok(rows.into_iter().map(|(key, status)| (key, status == "ended")).collect())
+}
+
+/// The stored position of a partition, waiting for a commit that is still in flight.
+pub async fn position_after_doubt(conn: Conn<'_>, id: JobId, part: i32) -> Result<(i64, String, i32)> {
+    let row: (i64, String, i32) = db::dispatch!(conn, position_after_doubt(id.0, part))?;
+    Ok(row)
+}
+
+/// Begins a run: raises the run's number and starts its clock, if the epoch is still the holder's.
+pub async fn begin_run(conn: Conn<'_>, id: JobId, part: i32, epoch: i64, run: i32) -> Result<bool> {
+    let id: Id = id.0;
+    db::dispatch!(conn, begin_run(id, part, epoch, run))
+}

@@ -1,0 +1,251 @@
+use db::{Id, Result};
+use sqlx::SqliteConnection;
+
+use crate::Position;
+use crate::store::pages::{Commit, RecordRow};
+use crate::store::small;
+
+pub(in crate::store) async fn commit(conn: &mut SqliteConnection, page: &Commit) -> Result<bool> {
+    let count = small(page.records.len());
+    let to = page.stored_to();
+    let moved = sqlx::query(
+            "UPDATE partitions SET
+                position = ?5,
+                status = CASE WHEN ?6 THEN 'ended' ELSE status END,
+                segment = CASE WHEN ?7 THEN segment + 1 ELSE segment END,
+                anchor = CASE WHEN ?7 THEN ?5 ELSE anchor END,
+                staged = CASE WHEN ?7 THEN 0 ELSE staged + ?8 END,
+                chunked = CASE WHEN ?7 THEN 0 ELSE COALESCE(?9, chunked) END,
+                pages = pages + ?10, records = records + ?8, retries = retries + ?11,
+                run_records = run_records + ?8,
+                lease_until = CASE WHEN ?6 THEN NULL ELSE CAST(unixepoch('subsec') * 1000000 AS INTEGER) + ?12 * 1000000 END,
+                holder = CASE WHEN ?6 THEN NULL ELSE holder END
+            WHERE job_id = ?1 AND part = ?2 AND epoch = ?3 AND position = ?4 AND segment = ?13 AND staged = ?14
+                AND status = 'fetching'
+                AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = ?1 AND status = 'cancelled')",
+        )
+        .bind(page.job.0)
+        .bind(page.part)
+        .bind(page.epoch)
+        .bind(page.from.to_stored())
+        .bind(&to)
+        .bind(page.to == Position::End)
+        .bind(page.close)
+        .bind(count)
+        .bind(page.chunk.map(|chunk| chunk.first_ordinal + chunk.records))
+        .bind(i64::from(small(page.pages.len())))
+        .bind(page.retries)
+        .bind(page.lease_seconds)
+        .bind(page.segment)
+        .bind(page.staged_before)
+        .execute(&mut *conn)
+        .await?;
+    if moved.rows_affected() != 1 {
+        return Ok(false);
+    }
+    insert_segment(conn, page, count).await?;
+    insert_records(conn, page).await?;
+    if let Some(chunk) = page.chunk {
+        sqlx::query(
+            "INSERT INTO chunks (job_id, part, segment, first_ordinal, records) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )
+        .bind(page.job.0)
+        .bind(page.part)
+        .bind(page.segment)
+        .bind(chunk.first_ordinal)
+        .bind(chunk.records)
+        .execute(&mut *conn)
+        .await?;
+    }
+    Ok(true)
+}
+
+async fn insert_segment(conn: &mut SqliteConnection, page: &Commit, count: i32) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO segments AS s
+            (job_id, part, segment, run, anchor, pages, records, bytes, retries, fetch_micros, status, closed_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
+            CASE WHEN ?11 THEN 'closed' ELSE 'open' END, CASE WHEN ?11 THEN CAST(unixepoch('subsec') * 1000000 AS INTEGER) END)
+        ON CONFLICT (job_id, part, segment) DO UPDATE SET
+            pages = s.pages + excluded.pages, records = s.records + excluded.records,
+            bytes = s.bytes + excluded.bytes, retries = s.retries + excluded.retries,
+            fetch_micros = s.fetch_micros + excluded.fetch_micros,
+            status = excluded.status, closed_at = excluded.closed_at",
+    )
+    .bind(page.job.0)
+    .bind(page.part)
+    .bind(page.segment)
+    .bind(page.run)
+    .bind(&page.anchor)
+    .bind(small(page.pages.len()))
+    .bind(count)
+    .bind(page.bytes())
+    .bind(page.retries)
+    .bind(page.fetch_micros)
+    .bind(page.close)
+    .execute(&mut *conn)
+    .await?;
+    let pages: Vec<(String, i32)> =
+        page.pages.iter().map(|(position, records)| (position.to_stored(), *records)).collect();
+    sqlx::query(
+        "INSERT INTO pages (job_id, part, segment, page, position, records)
+        SELECT ?1, ?2, ?3, ?4 + p.key, p.value ->> 0, p.value ->> 1 FROM json_each(?5) AS p",
+    )
+    .bind(page.job.0)
+    .bind(page.part)
+    .bind(page.segment)
+    .bind(page.first_page)
+    .bind(serde_json::to_string(&pages).expect("texts and numbers are JSON"))
+    .execute(&mut *conn)
+    .await?;
+    Ok(())
+}
+
+/// One statement for all records: their bytes travel as one blob, from which SQLite cuts each record.
+async fn insert_records(conn: &mut SqliteConnection, page: &Commit) -> Result<()> {
+    if page.records.is_empty() {
+        return Ok(());
+    }
+    let (blob, rows) = page.packed();
+    sqlx::query(
+        "INSERT INTO staged_records (job_id, part, segment, ordinal, fingerprint, duplicate_of, raw)
+        SELECT ?1, ?2, ?3, r.value ->> 0, unhex(r.value ->> 1), r.value ->> 2,
+            CAST(substr(?4, r.value ->> 3, r.value ->> 4) AS BLOB)
+        FROM json_each(?5) AS r",
+    )
+    .bind(page.job.0)
+    .bind(page.part)
+    .bind(page.segment)
+    .bind(blob)
+    .bind(rows)
+    .execute(&mut *conn)
+    .await?;
+    Ok(())
+}
+
+pub(in crate::store) async fn flush_chunk(conn: &mut SqliteConnection, job: Id, part: i32, epoch: i64) -> Result<bool> {
+    let done = sqlx::query(
+            "INSERT INTO chunks (job_id, part, segment, first_ordinal, records)
+            SELECT job_id, part, segment, chunked, staged - chunked FROM partitions
+            WHERE job_id = ?1 AND part = ?2 AND epoch = ?3 AND staged > chunked",
+        )
+        .bind(job)
+        .bind(part)
+        .bind(epoch)
+        .execute(&mut *conn)
+        .await?;
+    sqlx::query("UPDATE partitions SET chunked = staged WHERE job_id = ?1 AND part = ?2 AND epoch = ?3")
+        .bind(job)
+        .bind(part)
+        .bind(epoch)
+        .execute(&mut *conn)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+pub(in crate::store) async fn resume(
+    conn: &mut SqliteConnection,
+    job: Id,
+    part: i32,
+    segment: i32,
+) -> Result<(Vec<String>, Vec<Vec<u8>>)> {
+    let visited = sqlx::query_scalar("SELECT position FROM pages WHERE job_id = ?1 AND part = ?2 AND segment = ?3 ORDER BY page")
+        .bind(job)
+        .bind(part)
+        .bind(segment)
+        .fetch_all(&mut *conn)
+        .await?;
+    let fingerprints = sqlx::query_scalar(
+            "SELECT fingerprint FROM staged_records
+            WHERE job_id = ?1 AND part = ?2 AND segment = ?3 ORDER BY ordinal",
+        )
+        .bind(job)
+        .bind(part)
+        .bind(segment)
+        .fetch_all(&mut *conn)
+        .await?;
+    Ok((visited, fingerprints))
+}
+
+pub(in crate::store) async fn backlog(conn: &mut SqliteConnection, job: Id) -> Result<(i64, i64)> {
+    Ok(sqlx::query_as(
+            "SELECT COUNT(*), COALESCE(SUM(bytes), 0) FROM segments
+            WHERE job_id = ?1 AND status <> 'cleaned'",
+        )
+        .bind(job)
+        .fetch_one(&mut *conn)
+        .await?)
+}
+
+pub(in crate::store) async fn records(
+    conn: &mut SqliteConnection,
+    job: Id,
+    part: i32,
+    segment: i32,
+    first: i32,
+    end: i32,
+) -> Result<Vec<RecordRow>> {
+    Ok(sqlx::query_as(
+            "SELECT ordinal, fingerprint, duplicate_of, raw FROM staged_records
+            WHERE job_id = ?1 AND part = ?2 AND segment = ?3 AND ordinal >= ?4 AND ordinal < ?5 ORDER BY ordinal",
+        )
+        .bind(job)
+        .bind(part)
+        .bind(segment)
+        .bind(first)
+        .bind(end)
+        .fetch_all(&mut *conn)
+        .await?)
+}
+
+pub(in crate::store) async fn any_cleanable(conn: &mut SqliteConnection, job: Id) -> Result<bool> {
+    Ok(sqlx::query_scalar(
+            "SELECT EXISTS (SELECT 1 FROM segments s
+                WHERE s.job_id = ?1 AND s.status = 'closed'
+                    AND s.records = (
+                        SELECT COALESCE(SUM(c.records), 0) FROM chunks c
+                        WHERE c.job_id = ?1 AND c.part = s.part AND c.segment = s.segment AND c.status = 'settled'))",
+        )
+        .bind(job)
+        .fetch_one(&mut *conn)
+        .await?)
+}
+
+pub(in crate::store) async fn clean(conn: &mut SqliteConnection, job: Id) -> Result<i64> {
+    let done: Vec<(i32, i32)> = sqlx::query_as(
+        "SELECT s.part, s.segment FROM segments s
+        WHERE s.job_id = ?1 AND s.status = 'closed'
+            AND s.records = (
+                SELECT COALESCE(SUM(c.records), 0) FROM chunks c
+                WHERE c.job_id = ?1 AND c.part = s.part AND c.segment = s.segment AND c.status = 'settled')",
+    )
+    .bind(job)
+    .fetch_all(&mut *conn)
+    .await?;
+    for (part, segment) in &done {
+        let gone = sqlx::query("DELETE FROM staged_records WHERE job_id = ?1 AND part = ?2 AND segment = ?3")
+            .bind(job)
+            .bind(part)
+            .bind(segment)
+            .execute(&mut *conn)
+            .await?;
+        sqlx::query("DELETE FROM pages WHERE job_id = ?1 AND part = ?2 AND segment = ?3")
+            .bind(job)
+            .bind(part)
+            .bind(segment)
+            .execute(&mut *conn)
+            .await?;
+        sqlx::query(
+            "UPDATE segments SET status = 'cleaned', cleaned = ?4,
+                cleaned_at = CAST(unixepoch('subsec') * 1000000 AS INTEGER)
+            WHERE job_id = ?1 AND part = ?2 AND segment = ?3",
+        )
+        .bind(job)
+        .bind(part)
+        .bind(segment)
+        .bind(i64::try_from(gone.rows_affected()).unwrap_or(i64::MAX))
+        .execute(&mut *conn)
+        .await?;
+    }
+    Ok(i64::try_from(done.len()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,139 @@
+use db::{Id, Result};
+use sqlx::SqliteConnection;
+
+use crate::store::partitions::Checkpoint;
+
+pub(in crate::store) async fn insert(conn: &mut SqliteConnection, id: Id, rows: &str) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO partitions (job_id, part, key, expected)
+        SELECT ?1, (row.value ->> 0), row.value ->> 1, (row.value ->> 2) FROM json_each(?2) AS row",
+    )
+    .bind(id)
+    .bind(rows)
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query("UPDATE jobs SET partitioned = TRUE WHERE id = ?1").bind(id).execute(&mut *conn).await?;
+    Ok(())
+}
+
+pub(in crate::store) async fn take(
+    conn: &mut SqliteConnection,
+    id: Id,
+    holder: &str,
+    lease_seconds: i32,
+    one_by_one: bool,
+    alone: bool,
+) -> Result<Option<Checkpoint>> {
+    Ok(sqlx::query_as(
+            "UPDATE partitions AS p SET epoch = epoch + 1, holder = ?2,
+                lease_until = CAST(unixepoch('subsec') * 1000000 AS INTEGER) + ?3 * 1000000
+            WHERE p.job_id = ?1 AND p.part = (
+                SELECT c.part FROM partitions c
+                WHERE c.job_id = ?1 AND c.status = 'fetching'
+                    AND (c.lease_until IS NULL OR c.lease_until < CAST(unixepoch('subsec') * 1000000 AS INTEGER)
+                        OR c.holder = ?2 OR ?5)
+                    AND (NOT ?4 OR NOT EXISTS (
+                        SELECT 1 FROM partitions b
+                        WHERE b.job_id = ?1 AND b.status = 'fetching' AND b.part < c.part))
+                ORDER BY c.part LIMIT 1)
+            RETURNING part, key, expected, epoch, segment, anchor, position, staged, chunked, pages, run, run_records,
+                run_started_at",
+        )
+        .bind(id)
+        .bind(holder)
+        .bind(lease_seconds)
+        .bind(one_by_one)
+        .bind(alone)
+        .fetch_optional(&mut *conn)
+        .await?)
+}
+
+pub(in crate::store) async fn renew(
+    conn: &mut SqliteConnection,
+    id: Id,
+    part: i32,
+    epoch: i64,
+    lease_seconds: i32,
+) -> Result<bool> {
+    let done = sqlx::query(
+            "UPDATE partitions SET lease_until = CAST(unixepoch('subsec') * 1000000 AS INTEGER) + ?4 * 1000000
+            WHERE job_id = ?1 AND part = ?2 AND epoch = ?3 AND lease_until >= CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
+        )
+        .bind(id)
+        .bind(part)
+        .bind(epoch)
+        .bind(lease_seconds)
+        .execute(&mut *conn)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+pub(in crate::store) async fn release(conn: &mut SqliteConnection, id: Id, part: i32, epoch: i64) -> Result<()> {
+    sqlx::query(
+        "UPDATE partitions SET holder = NULL, lease_until = NULL
+        WHERE job_id = ?1 AND part = ?2 AND epoch = ?3",
+    )
+    .bind(id)
+    .bind(part)
+    .bind(epoch)
+    .execute(&mut *conn)
+    .await?;
+    Ok(())
+}
+
+pub(in crate::store) async fn any_unheld(conn: &mut SqliteConnection, id: Id) -> Result<bool> {
+    Ok(sqlx::query_scalar(
+            "SELECT EXISTS (SELECT 1 FROM partitions WHERE job_id = ?1 AND status = 'fetching')
+                AND NOT EXISTS (SELECT 1 FROM partitions
+                    WHERE job_id = ?1 AND status = 'fetching' AND lease_until >= CAST(unixepoch('subsec') * 1000000 AS INTEGER))",
+        )
+        .bind(id)
+        .fetch_one(&mut *conn)
+        .await?)
+}
+
+pub(in crate::store) async fn fence(conn: &mut SqliteConnection, id: Id, alone: bool) -> Result<Vec<(i32, i64)>> {
+    Ok(sqlx::query_as(
+            "UPDATE partitions SET epoch = epoch + 1, holder = NULL, lease_until = NULL
+            WHERE job_id = ?1 AND status = 'fetching' AND staged > chunked
+                AND (lease_until IS NULL OR lease_until < CAST(unixepoch('subsec') * 1000000 AS INTEGER) OR ?2)
+            RETURNING part, epoch",
+        )
+        .bind(id)
+        .bind(alone)
+        .fetch_all(&mut *conn)
+        .await?)
+}
+
+pub(in crate::store) async fn list(conn: &mut SqliteConnection, id: Id) -> Result<Vec<(String, String)>> {
+    Ok(sqlx::query_as("SELECT key, status FROM partitions WHERE job_id = ?1 ORDER BY part")
+        .bind(id)
+        .fetch_all(&mut *conn)
+        .await?)
+}
+
+pub(in crate::store) async fn position_after_doubt(
+    conn: &mut SqliteConnection,
+    id: Id,
+    part: i32,
+) -> Result<(i64, String, i32)> {
+    Ok(sqlx::query_as("SELECT epoch, position, staged FROM partitions WHERE job_id = ?1 AND part = ?2")
+        .bind(id)
+        .bind(part)
+        .fetch_one(&mut *conn)
+        .await?)
+}
+
+pub(in crate::store) async fn begin_run(conn: &mut SqliteConnection, id: Id, part: i32, epoch: i64, run: i32) -> Result<bool> {
+    let done = sqlx::query(
+            "UPDATE partitions SET run = ?4, run_records = 0, run_started_at = CAST(unixepoch('subsec') * 1000000 AS INTEGER)
+            WHERE job_id = ?1 AND part = ?2 AND epoch = ?3",
+        )
+        .bind(id)
+        .bind(part)
+        .bind(epoch)
+        .bind(run)
+        .execute(&mut *conn)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
