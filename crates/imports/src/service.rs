@@ -1,0 +1,272 @@
+//! What the command line and the API do with imports.
+
+use std::sync::Arc;
+
+use db::{Conn, Database, Id};
+use engine::store::{history, jobs};
+use engine::{JobId, Mode, NewJob, Status, Store};
+use links::{Domain, Host};
+
+use crate::kind::{KIND, Words};
+use crate::store::{postgres, sqlite};
+use crate::{Conflict, ERROR_LOG_CAP, Error, Filter, ImportReport, LogEntry, Parameters, Result, Token, Vault, Vendor};
+
+/// What is asked for when an import is started.
+#[derive(Debug, Clone)]
+pub struct NewImport {
+    /// The workspace.
+    pub workspace_id: Id,
+    /// The vendor's word.
+    pub vendor: String,
+    /// The domain every slug goes to; `None` for the workspace's default.
+    pub domain: Option<Host>,
+    /// The conflict rule.
+    pub conflict: Conflict,
+    /// What comes over.
+    pub filter: Filter,
+    /// Say what would happen and write nothing.
+    pub dry_run: bool,
+    /// The id of the request that asks.
+    pub request_id: Option<String>,
+}
+
+impl NewImport {
+    fn mode(&self) -> Mode {
+        match (self.dry_run, self.conflict) {
+            (true, _) => Mode::DryRun,
+            (false, Conflict::Fail) => Mode::CheckFirst,
+            (false, _) => Mode::Stream,
+        }
+    }
+}
+
+/// The imports of an installation. Cheap to clone.
+#[derive(Clone)]
+pub struct Imports {
+    store: Store,
+    vendors: Vec<Arc<dyn Vendor>>,
+    vault: Arc<Vault>,
+    nudge: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Imports {
+    /// Over a migrated database. `nudge` is called when there is new work for the runner of this process.
+    pub fn new(
+        store: Store,
+        vendors: Vec<Arc<dyn Vendor>>,
+        vault: Arc<Vault>,
+        nudge: Arc<dyn Fn() + Send + Sync>,
+    ) -> Self {
+        Self { store, vendors, vault, nudge }
+    }
+
+    /// The vendors' words.
+    pub fn vendors(&self) -> Vec<&'static str> {
+        self.vendors.iter().map(|vendor| vendor.mapper().vendor()).collect()
+    }
+
+    /// What does not come over from a vendor, in sentences.
+    pub fn left_behind(&self, vendor: &str) -> Result<&'static [&'static str]> {
+        Ok(self.vendor(vendor)?.mapper().left_behind())
+    }
+
+    fn vendor(&self, word: &str) -> Result<&Arc<dyn Vendor>> {
+        self.vendors
+            .iter()
+            .find(|vendor| vendor.mapper().vendor() == word)
+            .ok_or_else(|| Error::UnknownVendor(word.to_owned(), self.vendors().join(", ")))
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn database(&self) -> &Database {
+        self.store.database()
+    }
+
+    /// Makes a queued import and keeps its token in memory.
+    ///
+    /// # Errors
+    /// [`Error::UnknownVendor`], [`Error::UnknownDomain`].
+    pub async fn start(&self, new: &NewImport, token: Token) -> Result<JobId> {
+        self.vendor(&new.vendor)?;
+        let mut tx = self.database().begin().await?;
+        let (parameters, domain) = parameters(&mut tx, new).await?;
+        let workspace = links::workspace(tx.conn(), new.workspace_id).await?;
+        let id = JobId(Id::new());
+        let filter = filter_text(&parameters.filter);
+        let words = Words {
+            vendor: new.vendor.clone(),
+            workspace: workspace.name.to_string(),
+            target_domain: domain.host.to_string(),
+            conflict_strategy: new.conflict.to_string(),
+            filter: filter.clone(),
+        };
+        let job = NewJob {
+            kind: KIND.into(),
+            lane: format!("domain:{}", domain.id),
+            mode: new.mode(),
+            params: serde_json::to_string(&words).expect("texts are JSON"),
+            request_id: new.request_id.clone(),
+        };
+        jobs::insert(tx.conn(), id, &job).await?;
+        db::dispatch!(tx.conn(), insert(id.0, &parameters, &filter))?;
+        // Before the commit: a runner must not find the job without its token.
+        self.vault.put(id, token);
+        if let Err(error) = tx.commit().await {
+            self.vault.forget(id);
+            return Err(error.into());
+        }
+        (self.nudge)();
+        Ok(id)
+    }
+
+    /// The latest import with the same parameters that is not over, so that starting again goes on instead.
+    pub async fn unfinished(&self, new: &NewImport) -> Result<Option<JobId>> {
+        let mut tx = self.database().begin().await?;
+        let (parameters, _) = parameters(&mut tx, new).await?;
+        let filter = filter_text(&parameters.filter);
+        let mode = new.mode();
+        let id: Option<Id> = db::dispatch!(tx.conn(), unfinished(&parameters, &filter, mode.as_str()))?;
+        Ok(id.map(JobId))
+    }
+
+    /// One import; with a workspace, only if it is that workspace's.
+    pub async fn get(&self, workspace: Option<Id>, id: JobId) -> Result<ImportReport> {
+        let mut reader = self.database().read().await?;
+        let parameters = load_parameters(reader.conn(), id).await?.ok_or(Error::NotFound)?;
+        if workspace.is_some_and(|workspace| workspace != parameters.workspace_id) {
+            return Err(Error::NotFound);
+        }
+        let job = jobs::get(reader.conn(), id).await?.ok_or(Error::NotFound)?;
+        let domain = links::domain(reader.conn(), parameters.workspace_id, parameters.target_domain_id).await?;
+        let left_behind = self.left_behind(&parameters.vendor).unwrap_or_default();
+        Ok(ImportReport::new(job, parameters, domain.host.to_string(), left_behind))
+    }
+
+    /// A workspace's imports, newest first, below `before`.
+    pub async fn list(&self, workspace: Id, before: Option<JobId>, limit: i64) -> Result<Vec<ImportReport>> {
+        let mut reader = self.database().read().await?;
+        let ids: Vec<Id> = db::dispatch!(reader.conn(), list(workspace, before.map(|id| id.0), limit))?;
+        drop(reader);
+        let mut reports = Vec::with_capacity(ids.len());
+        for id in ids {
+            reports.push(self.get(Some(workspace), JobId(id)).await?);
+        }
+        Ok(reports)
+    }
+
+    /// The import's history, a line for each segment.
+    pub async fn history(&self, id: JobId) -> Result<Vec<history::SegmentLine>> {
+        let mut reader = self.database().read().await?;
+        Ok(history::segments(reader.conn(), id).await?)
+    }
+
+    /// The import's error log, at most [`ERROR_LOG_CAP`] entries.
+    pub async fn error_log(&self, id: JobId) -> Result<Vec<LogEntry>> {
+        let mut reader = self.database().read().await?;
+        let notes = history::notes(reader.conn(), id, ERROR_LOG_CAP).await?;
+        Ok(notes
+            .into_iter()
+            .map(|note| LogEntry {
+                source_id: note.source_id,
+                source_slug: note.label,
+                outcome: note.outcome,
+                reason: note.code,
+                detail: note.detail,
+            })
+            .collect())
+    }
+
+    /// Stops the import at the next safe point.
+    pub async fn pause(&self, workspace: Option<Id>, id: JobId) -> Result<ImportReport> {
+        self.move_to(workspace, id, Status::Paused, "paused").await
+    }
+
+    /// Ends the import for good; what it wrote stays.
+    pub async fn cancel(&self, workspace: Option<Id>, id: JobId) -> Result<ImportReport> {
+        self.move_to(workspace, id, Status::Cancelled, "cancelled").await
+    }
+
+    /// Lets the import go on from its checkpoint, with a new token if one is given. A running import whose token this
+    /// process does not have takes it and goes on.
+    pub async fn resume(&self, workspace: Option<Id>, id: JobId, token: Option<Token>) -> Result<ImportReport> {
+        let report = self.get(workspace, id).await?;
+        if report.status.is_final() {
+            return Err(Error::State { from: report.status, wanted: "resumed" });
+        }
+        if let Some(token) = token {
+            self.vault.put(id, token);
+        }
+        if matches!(report.status, Status::Queued | Status::Running) {
+            (self.nudge)();
+            return Ok(report);
+        }
+        self.move_to(workspace, id, Status::Queued, "resumed").await
+    }
+
+    async fn move_to(
+        &self,
+        workspace: Option<Id>,
+        id: JobId,
+        to: Status,
+        wanted: &'static str,
+    ) -> Result<ImportReport> {
+        let before = self.get(workspace, id).await?;
+        if before.status != to && !self.store.move_job(id, to, None, None).await? {
+            let now = self.get(workspace, id).await?;
+            return Err(Error::State { from: now.status, wanted });
+        }
+        (self.nudge)();
+        self.get(workspace, id).await
+    }
+}
+
+async fn parameters(tx: &mut db::Tx, new: &NewImport) -> Result<(Parameters, Domain)> {
+    let domain = match &new.domain {
+        Some(host) => links::domain_by_host(tx.conn(), host)
+            .await?
+            .filter(|domain| domain.workspace_id == new.workspace_id)
+            .ok_or_else(|| Error::UnknownDomain(host.to_string()))?,
+        None => {
+            let workspace = links::workspace(tx.conn(), new.workspace_id).await?;
+            let id = workspace
+                .default_domain_id
+                .ok_or_else(|| Error::UnknownDomain("default of the workspace (none is set)".into()))?;
+            links::domain(tx.conn(), new.workspace_id, id).await?
+        }
+    };
+    for host in new.filter.map_domain.values() {
+        let mapped = Host::new(host).map_err(links::Error::from)?;
+        links::domain_by_host(tx.conn(), &mapped)
+            .await?
+            .filter(|domain| domain.workspace_id == new.workspace_id)
+            .ok_or_else(|| Error::UnknownDomain(host.clone()))?;
+    }
+    let parameters = Parameters {
+        workspace_id: new.workspace_id,
+        vendor: new.vendor.clone(),
+        target_domain_id: domain.id,
+        conflict: new.conflict,
+        filter: new.filter.clone(),
+    };
+    Ok((parameters, domain))
+}
+
+fn filter_text(filter: &Filter) -> String {
+    serde_json::to_string(filter).expect("texts are JSON")
+}
+
+pub(crate) async fn load_parameters(conn: Conn<'_>, id: JobId) -> Result<Option<Parameters>> {
+    let Some(row) = db::dispatch!(conn, get(id.0))? else { return Ok(None) };
+    let unreadable = |reason: String| Error::Parameters(id, reason);
+    Ok(Some(Parameters {
+        workspace_id: row.workspace_id,
+        vendor: row.source_vendor,
+        target_domain_id: row.target_domain_id,
+        conflict: row.conflict_strategy.parse().map_err(unreadable)?,
+        filter: serde_json::from_str(&row.source_filter).map_err(|error| unreadable(error.to_string()))?,
+    }))
+}
+

@@ -1,0 +1,66 @@
+//! The statements for Postgres.
+
+use db::{Id, Pg, Result};
+
+use super::ParametersRow;
+use crate::Parameters;
+
+pub(crate) async fn insert(pg: &mut Pg<'_>, job: Id, parameters: &Parameters, filter: &str) -> Result<()> {
+    pg.query(
+        "INSERT INTO import_parameters
+            (job_id, workspace_id, source_vendor, target_domain_id, conflict_strategy, source_filter)
+        VALUES ($1, $2, $3, $4, $5, $6::TEXT::JSONB)",
+    )
+    .bind(job)
+    .bind(parameters.workspace_id)
+    .bind(&parameters.vendor)
+    .bind(parameters.target_domain_id)
+    .bind(parameters.conflict.as_str())
+    .bind(filter)
+    .execute(&mut *pg.conn)
+    .await?;
+    Ok(())
+}
+
+pub(crate) async fn get(pg: &mut Pg<'_>, job: Id) -> Result<Option<ParametersRow>> {
+    Ok(pg
+        .query_as(
+            "SELECT workspace_id, source_vendor, target_domain_id, conflict_strategy, source_filter::TEXT
+            FROM import_parameters WHERE job_id = $1",
+        )
+        .bind(job)
+        .fetch_optional(&mut *pg.conn)
+        .await?)
+}
+
+pub(crate) async fn list(pg: &mut Pg<'_>, workspace: Id, before: Option<Id>, limit: i64) -> Result<Vec<Id>> {
+    Ok(pg
+        .scalar(
+            "SELECT job_id FROM import_parameters
+            WHERE workspace_id = $1 AND ($2::BIGINT IS NULL OR job_id < $2) ORDER BY job_id DESC LIMIT $3",
+        )
+        .bind(workspace)
+        .bind(before)
+        .bind(limit)
+        .fetch_all(&mut *pg.conn)
+        .await?)
+}
+
+pub(crate) async fn unfinished(pg: &mut Pg<'_>, parameters: &Parameters, filter: &str, mode: &str) -> Result<Option<Id>> {
+    Ok(pg
+        .scalar(
+            "SELECT p.job_id FROM import_parameters p JOIN crossdock.jobs j ON j.id = p.job_id
+            WHERE p.workspace_id = $1 AND p.source_vendor = $2 AND p.target_domain_id = $3
+                AND p.conflict_strategy = $4 AND p.source_filter = $5::TEXT::JSONB AND j.mode = $6
+                AND j.status NOT IN ('completed', 'cancelled')
+            ORDER BY p.job_id DESC LIMIT 1",
+        )
+        .bind(parameters.workspace_id)
+        .bind(&parameters.vendor)
+        .bind(parameters.target_domain_id)
+        .bind(parameters.conflict.as_str())
+        .bind(filter)
+        .bind(mode)
+        .fetch_optional(&mut *pg.conn)
+        .await?)
+}
