@@ -195,7 +195,11 @@ pub struct Job {
 impl Job {
     /// `clean` or `partial` for a completed job.
     pub fn outcome(&self) -> Option<&'static str> {
-        (self.status == Status::Completed).then_some(if self.counts.failed == 0 { "clean" } else { "partial" })
+        (self.status == Status::Completed).then_some(if self.counts.failed == 0 {
+            "clean"
+        } else {
+            "partial"
+        })
     }
 }
 

@@ -33,4 +33,4 @@ pub use record::{Fingerprint, Place, StagedRecord};
 pub use runner::{Limits, Runner};
 pub use sink::{Checker, ChunkContext, Sink, SinkError};
 pub use source::{Page, PartitionSpec, Profile, Source, SourceError};
-pub use store::{Store, ROOM};
+pub use store::{ROOM, Store};

@@ -62,7 +62,10 @@ pub fn unpack(block: &[u8]) -> Result<Vec<Entry>, ManifestError> {
         return Err(ManifestError::Version(*version));
     }
     let mut plain = Vec::new();
-    DeflateDecoder::new(rest).take(UNPACKED_BYTES_MAX).read_to_end(&mut plain).map_err(|error| damaged(&error))?;
+    DeflateDecoder::new(rest)
+        .take(UNPACKED_BYTES_MAX)
+        .read_to_end(&mut plain)
+        .map_err(|error| damaged(&error))?;
     postcard::from_bytes(&plain).map_err(|error| damaged(&error))
 }
 

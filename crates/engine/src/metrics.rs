@@ -48,13 +48,33 @@ impl Metrics {
         registry.register("fetch_seconds", "Time to fetch a page", metrics.fetch_seconds.clone());
         registry.register("fetch_retries", "Requests that were repeated", metrics.fetch_retries.clone());
         registry.register("chunks", "Chunks settled", metrics.chunks.clone());
-        registry.register("records_settled", "Records whose outcome is committed", metrics.records_settled.clone());
+        registry.register(
+            "records_settled",
+            "Records whose outcome is committed",
+            metrics.records_settled.clone(),
+        );
         registry.register("process_seconds", "Time to process a chunk", metrics.process_seconds.clone());
-        registry.register("chunk_retries", "Chunk transactions that were run again", metrics.chunk_retries.clone());
-        registry.register("deadlocks", "Chunk transactions that the server ended as deadlocked", metrics.deadlocks.clone());
-        registry.register("staged_bytes", "Bytes staged and not cleaned, of jobs this process fetches", metrics.staged_bytes.clone());
+        registry.register(
+            "chunk_retries",
+            "Chunk transactions that were run again",
+            metrics.chunk_retries.clone(),
+        );
+        registry.register(
+            "deadlocks",
+            "Chunk transactions that the server ended as deadlocked",
+            metrics.deadlocks.clone(),
+        );
+        registry.register(
+            "staged_bytes",
+            "Bytes staged and not cleaned, of jobs this process fetches",
+            metrics.staged_bytes.clone(),
+        );
         registry.register("stuck_jobs", "Jobs failed by the stuck sweep", metrics.stuck_jobs.clone());
-        registry.register("fenced_commits", "Page commits refused because another fetcher took over", metrics.fenced.clone());
+        registry.register(
+            "fenced_commits",
+            "Page commits refused because another fetcher took over",
+            metrics.fenced.clone(),
+        );
         metrics
     }
 

@@ -78,7 +78,15 @@ pub struct Written {
 impl Written {
     /// A record that failed before anything of it was written.
     pub fn failed(source_id: Option<String>, label: Option<String>, reason: Reason) -> Self {
-        Self { source_id, label, reference: None, outcome: Outcome::Failed, reason: Some(reason), digest: [0; 16], targets: 0 }
+        Self {
+            source_id,
+            label,
+            reference: None,
+            outcome: Outcome::Failed,
+            reason: Some(reason),
+            digest: [0; 16],
+            targets: 0,
+        }
     }
 }
 

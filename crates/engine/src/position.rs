@@ -72,7 +72,9 @@ impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Beginning => f.write_str("the beginning"),
-            Self::At(cursor) => write!(f, "cursor '{}'", cursor.as_str().chars().take(60).collect::<String>()),
+            Self::At(cursor) => {
+                write!(f, "cursor '{}'", cursor.as_str().chars().take(60).collect::<String>())
+            }
             Self::End => f.write_str("the end"),
         }
     }

@@ -4,7 +4,7 @@ use super::Event;
 use super::host::{Context, HostError, Stop};
 use super::work::settle;
 use crate::job::Mode;
-use crate::sink::{ChunkContext, Checker};
+use crate::sink::{Checker, ChunkContext};
 use crate::store::chunks::{self, Chunk};
 use crate::store::{jobs, pages};
 use crate::{StagedRecord, Written};
@@ -61,9 +61,15 @@ async fn check_chunk(
     let began = tokio::time::Instant::now();
     let database = context.shared.store.database();
     let mut reader = database.read().await?;
-    let records =
-        pages::records(reader.conn(), context.id(), chunk.part, chunk.segment, chunk.first_ordinal, chunk.records)
-            .await?;
+    let records = pages::records(
+        reader.conn(),
+        context.id(),
+        chunk.part,
+        chunk.segment,
+        chunk.first_ordinal,
+        chunk.records,
+    )
+    .await?;
     let originals: Vec<StagedRecord> = records.iter().filter(|r| r.duplicate_of.is_none()).cloned().collect();
     let chunk_context = ChunkContext { job: context.id(), now: db::Timestamp::here(), isolating: false };
     let foretold: Vec<Written> = checker.check(&mut reader, &chunk_context, &originals).await?;

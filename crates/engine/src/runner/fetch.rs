@@ -22,7 +22,7 @@ use crate::{JobEvent, PartitionSpec, Position, Source, SourceError, StagedRecord
 
 /// Fetches one partition after the other until none is free or the job stops.
 pub(super) async fn fetcher(context: Arc<Context>, source: Arc<dyn Source>) -> Result<(), HostError> {
-    let one_by_one = source.profile().parallel_partitions <= 1;
+    let one_by_one = context.fetchers(&*source) == 1;
     while !context.stop_fetching.is_cancelled() {
         let change = context.next_change();
         let Some(checkpoint) = take(&context, one_by_one).await? else {
@@ -200,7 +200,8 @@ impl Fetch<'_> {
                 Some(fetched) => fetched,
                 None => match self.ask(self.position.clone(), lost).await {
                     None => return Ok(()),
-                    Some(Err(SourceError::CursorExpired(reason))) => match self.reanchor(reason, lost).await? {
+                    Some(Err(SourceError::CursorExpired(reason))) => match self.reanchor(reason, lost).await?
+                    {
                         Some(fetched) => fetched,
                         None => return Ok(()),
                     },
@@ -298,7 +299,11 @@ impl Fetch<'_> {
             return Ok(false);
         }
         if let Some(job) = self.context.shared.store.job(self.context.id()).await? {
-            self.context.observe(&JobEvent::RunCompleted { run: self.run, counts: job.counts, fetched: job.fetched });
+            self.context.observe(&JobEvent::RunCompleted {
+                run: self.run,
+                counts: job.counts,
+                fetched: job.fetched,
+            });
         }
         let mut tx = self.context.shared.store.database().begin().await?;
         self.run += 1;
@@ -334,7 +339,11 @@ impl Fetch<'_> {
 
     /// The cursor died. Fetches the open segment again from its start, proves that the pages are what was staged, and
     /// returns the first page that goes beyond.
-    async fn reanchor(&mut self, reason: String, lost: &CancellationToken) -> Result<Option<Fetched>, HostError> {
+    async fn reanchor(
+        &mut self,
+        reason: String,
+        lost: &CancellationToken,
+    ) -> Result<Option<Fetched>, HostError> {
         let anchor = Position::from_stored(&self.segment.anchor)
             .map_err(|error| HostError::Stop(Stop::failed(error.to_string())))?;
         tracing::info!(job = %self.context.id(), reason, anchor = %anchor, "fetching the segment again to find a fresh cursor");

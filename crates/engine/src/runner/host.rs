@@ -91,6 +91,12 @@ impl Context {
         self.job.id
     }
 
+    /// How many partitions are fetched side by side. One, for a serial sink: it takes the partitions in order, so what
+    /// was fetched of later ones would only fill the staging that the first one waits for.
+    pub(super) fn fetchers(&self, source: &dyn Source) -> usize {
+        if self.sink.parallel() { source.profile().parallel_partitions.max(1) } else { 1 }
+    }
+
     pub(super) fn send(&self, event: Event) {
         // Nobody may be listening.
         let _ = self.shared.events.send(event);
@@ -177,7 +183,9 @@ pub(super) async fn host(shared: Arc<Shared>, id: JobId, stop: CancellationToken
     context.halt.cancel();
     match result {
         Ok(()) => Ok(()),
-        Err(HostError::Db(error)) if error.is_transient() || matches!(error, db::Error::CommitUnknown(_)) => Err(error),
+        Err(HostError::Db(error)) if error.is_transient() || matches!(error, db::Error::CommitUnknown(_)) => {
+            Err(error)
+        }
         Err(HostError::Db(error)) => {
             let stop = Stop::failed(error.to_string());
             move_job(&context.shared, &context.job, &*context.kind, &stop).await
@@ -197,7 +205,7 @@ async fn run(context: &Arc<Context>) -> Result<(), HostError> {
     }
     let mut loops: JoinSet<Result<(), HostError>> = JoinSet::new();
     if let Some(source) = &source {
-        for _ in 0..source.profile().parallel_partitions.max(1) {
+        for _ in 0..context.fetchers(&**source) {
             loops.spawn(fetch::fetcher(context.clone(), source.clone()));
         }
     }
@@ -282,7 +290,9 @@ async fn coordinate(
                 Ok(Ok(())) => {}
                 Ok(Err(HostError::Stop(stop))) => context.stop_with(stop),
                 Ok(Err(HostError::Db(error))) => return Err(error.into()),
-                Err(panicked) => context.stop_with(Stop::failed(format!("a loop of the job broke: {panicked}"))),
+                Err(panicked) => {
+                    context.stop_with(Stop::failed(format!("a loop of the job broke: {panicked}")))
+                }
             }
         }
         if context.halt.is_cancelled() && context.stopped().is_none() {
@@ -321,7 +331,8 @@ async fn tidy(context: &Context) -> Result<jobs::Remaining, HostError> {
     let remaining = jobs::remaining(reader.conn(), context.id()).await?;
     // Chunks of a dry run are settled by the check, which reads all of them again after a crash.
     let checked = context.job.mode == Mode::Stream || jobs::phase(reader.conn(), context.id()).await?.checked;
-    let cleanable = remaining.segments > 0 && checked && pages::any_cleanable(reader.conn(), context.id()).await?;
+    let cleanable =
+        remaining.segments > 0 && checked && pages::any_cleanable(reader.conn(), context.id()).await?;
     drop(reader);
     if !cleanable {
         return Ok(remaining);
@@ -349,7 +360,11 @@ async fn finish(context: &Context, uncleaned: i64) -> Result<(), HostError> {
     let job = context.shared.store.job(context.id()).await?;
     match job {
         Some(job) if completed => {
-            context.observe(&JobEvent::RunCompleted { run: job.run, counts: job.counts, fetched: job.fetched });
+            context.observe(&JobEvent::RunCompleted {
+                run: job.run,
+                counts: job.counts,
+                fetched: job.fetched,
+            });
             context.kind.observe(&job, &JobEvent::Moved { to: Status::Completed, reason: None });
             context.send(Event::Moved { job: job.id, to: Status::Completed });
             Ok(())
@@ -396,7 +411,12 @@ async fn await_token(context: &Context, hosted_since: Instant) -> Result<(), Hos
         return Ok(());
     }
     let reason = "pages are left to fetch and no token is at hand; resume the job with the source's token";
-    Err(HostError::Stop(Stop { to: Status::AwaitingToken, reason: Some(reason.into()), until: None, drain: true }))
+    Err(HostError::Stop(Stop {
+        to: Status::AwaitingToken,
+        reason: Some(reason.into()),
+        until: None,
+        drain: true,
+    }))
 }
 
 /// Moves the job and tells it.
@@ -405,7 +425,10 @@ async fn move_job(shared: &Shared, job: &Job, kind: &dyn Kind, stop: &Stop) -> d
         return Ok(());
     }
     if let Some(now) = shared.store.job(job.id).await? {
-        kind.observe(&now, &JobEvent::RunCompleted { run: now.run, counts: now.counts, fetched: now.fetched });
+        kind.observe(
+            &now,
+            &JobEvent::RunCompleted { run: now.run, counts: now.counts, fetched: now.fetched },
+        );
         kind.observe(&now, &JobEvent::Moved { to: stop.to, reason: stop.reason.clone() });
     }
     let _ = shared.events.send(Event::Moved { job: job.id, to: stop.to });

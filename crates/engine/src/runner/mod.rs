@@ -214,7 +214,8 @@ impl Runner {
         let mut errors = 0;
         loop {
             match self.shared.store.job(id).await {
-                Ok(Some(job)) if matches!(job.status, Status::Queued | Status::Running | Status::Waiting) => {}
+                Ok(Some(job)) if matches!(job.status, Status::Queued | Status::Running | Status::Waiting) => {
+                }
                 Ok(job) => return Ok(job),
                 Err(error) if error.is_transient() => {
                     errors += 1;
@@ -226,7 +227,12 @@ impl Runner {
         }
     }
 
-    async fn tick(&self, hosts: &TaskTracker, stop: &CancellationToken, next_sweep: &mut Instant) -> Result<()> {
+    async fn tick(
+        &self,
+        hosts: &TaskTracker,
+        stop: &CancellationToken,
+        next_sweep: &mut Instant,
+    ) -> Result<()> {
         if Instant::now() >= *next_sweep {
             self.sweep().await?;
             *next_sweep = Instant::now() + self.shared.limits.sweep_every;

@@ -82,9 +82,16 @@ impl OpenSegment {
 
     /// Judges where a page says the next one begins; a position that stands still or comes again is an error, unless
     /// the profile declares it.
-    pub(super) fn judge(&mut self, profile: &Profile, at: &Position, page: &Page) -> Result<Position, SourceError> {
+    pub(super) fn judge(
+        &mut self,
+        profile: &Profile,
+        at: &Position,
+        page: &Page,
+    ) -> Result<Position, SourceError> {
         let next = match &page.next {
-            Position::Beginning => return Err(SourceError::Malformed("the source points back to the beginning".into())),
+            Position::Beginning => {
+                return Err(SourceError::Malformed("the source points back to the beginning".into()));
+            }
             Position::End => return Ok(Position::End),
             next @ Position::At(_) => next,
         };
@@ -99,7 +106,9 @@ impl OpenSegment {
         }
         let stored = next.to_stored();
         if self.visited.contains(&stored) || self.landmark.meets(&stored) {
-            return Err(SourceError::Malformed(format!("the cursors form a ring: {next} was visited before")));
+            return Err(SourceError::Malformed(format!(
+                "the cursors form a ring: {next} was visited before"
+            )));
         }
         Ok(next.clone())
     }

@@ -92,7 +92,8 @@ async fn process(context: &Context, chunk: &Chunk, serial: bool) -> Result<(), H
     let began = Instant::now();
     let mut isolating = false;
     let mut retries = 0u32;
-    let records = match context.handoff.take((chunk.part, chunk.segment, chunk.first_ordinal), chunk.records) {
+    let records = match context.handoff.take((chunk.part, chunk.segment, chunk.first_ordinal), chunk.records)
+    {
         Some(records) => records,
         None => load(context, chunk).await?,
     };
@@ -146,14 +147,23 @@ async fn process(context: &Context, chunk: &Chunk, serial: bool) -> Result<(), H
 }
 
 fn pause(retries: u32) -> Duration {
-    RETRY_FIRST.saturating_mul(2u32.saturating_pow(retries.min(10))).min(RETRY_LONGEST).mul_f64(rand::random())
+    RETRY_FIRST
+        .saturating_mul(2u32.saturating_pow(retries.min(10)))
+        .min(RETRY_LONGEST)
+        .mul_f64(rand::random())
 }
 
 async fn load(context: &Context, chunk: &Chunk) -> Result<Vec<StagedRecord>, HostError> {
     let mut reader = context.shared.store.database().read().await?;
-    let records =
-        pages::records(reader.conn(), context.id(), chunk.part, chunk.segment, chunk.first_ordinal, chunk.records)
-            .await?;
+    let records = pages::records(
+        reader.conn(),
+        context.id(),
+        chunk.part,
+        chunk.segment,
+        chunk.first_ordinal,
+        chunk.records,
+    )
+    .await?;
     Ok(records)
 }
 
@@ -239,11 +249,13 @@ impl Attempt<'_> {
         } else if originals.is_empty() {
             Vec::new()
         } else {
-            self.context.sink.write(tx, &self.chunk_context(), &originals).await.map_err(|error| match error {
-                SinkError::Refused(_) => Undone::Isolate,
-                SinkError::Db(error) if error.is_refusal() => Undone::Isolate,
-                other => from_sink(other),
-            })?
+            self.context.sink.write(tx, &self.chunk_context(), &originals).await.map_err(
+                |error| match error {
+                    SinkError::Refused(_) => Undone::Isolate,
+                    SinkError::Db(error) if error.is_refusal() => Undone::Isolate,
+                    other => from_sink(other),
+                },
+            )?
         };
         if written.len() != originals.len() {
             return Err(Undone::Stop(HostError::Stop(Stop::failed(format!(
@@ -301,7 +313,8 @@ impl Attempt<'_> {
     fn settlement(&self, written: Vec<Written>) -> (Settlement, Vec<Written>) {
         let retries = i32::try_from(self.retries).unwrap_or(i32::MAX);
         let micros = i64::try_from(self.began.elapsed().as_micros()).unwrap_or(i64::MAX);
-        let settlement = settle(self.records, &written, self.context.shared.limits.notes_max, retries, micros);
+        let settlement =
+            settle(self.records, &written, self.context.shared.limits.notes_max, retries, micros);
         (settlement, written)
     }
 }
@@ -354,7 +367,10 @@ pub(super) fn duplicate(original: i32) -> Written {
         label: None,
         reference: None,
         outcome: Outcome::DuplicateInSource,
-        reason: Some(Reason::new("same_bytes", format!("byte for byte the record {original} of the same segment"))),
+        reason: Some(Reason::new(
+            "same_bytes",
+            format!("byte for byte the record {original} of the same segment"),
+        )),
         digest: [0; 16],
         targets: 0,
     }

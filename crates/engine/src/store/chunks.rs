@@ -56,20 +56,48 @@ pub struct Settlement {
     pub notes_max: i64,
 }
 
-/// Picks the lowest ready chunk and counts an attempt at it.
-///
-/// With `serial`, only the job's very lowest chunk is picked, and none while a lower partition is still being
-/// fetched. Without it, chunks that somebody else is holding are passed over.
-pub async fn attempt(conn: Conn<'_>, job: JobId, serial: bool) -> Result<Option<Chunk>> {
-    db::dispatch!(conn, attempt(job.0, serial))
+/// A chunk's place: partition, segment, first ordinal.
+pub type Key = (i32, i32, i32);
+
+impl Chunk {
+    /// Its place.
+    pub fn key(&self) -> Key {
+        (self.part, self.segment, self.first_ordinal)
+    }
 }
 
-/// Claims the chunk for this transaction; `false` if it is settled or somebody holds it (or, with `serial`, the turn).
+/// Whether [`attempt`] would find a chunk if nobody else held one; a read, so that idle workers write nothing.
+pub async fn any_due(conn: Conn<'_>, job: JobId, serial: bool) -> Result<bool> {
+    db::dispatch!(conn, any_due(job.0, serial))
+}
+
+/// Picks the lowest ready chunk that is not among `busy` and counts an attempt at it.
+///
+/// With `serial`, only the job's very lowest chunk is picked, and none while a lower partition is still being
+/// fetched. Without it, chunks that somebody else is holding are passed over; `busy` are those that this process has
+/// picked and may not hold yet.
+pub async fn attempt(conn: Conn<'_>, job: JobId, serial: bool, busy: &[Key]) -> Result<Option<Chunk>> {
+    db::dispatch!(conn, attempt(job.0, serial, busy))
+}
+
+/// Claims the chunk for this transaction; `false` if it is settled, if somebody holds it (or, with `serial`, the
+/// turn), or if the job was cancelled or is being undone.
 pub async fn claim(conn: Conn<'_>, job: JobId, chunk: &Chunk, serial: bool) -> Result<bool> {
     db::dispatch!(conn, claim(job.0, chunk, serial))
 }
 
+/// Takes the job's turn for this transaction; `false` if somebody has it.
+pub async fn take_turn(conn: Conn<'_>, job: JobId) -> Result<bool> {
+    db::dispatch!(conn, take_turn(job.0))
+}
+
+/// Holds every chunk of the job that is not settled, waiting for the transactions that hold one now.
+pub async fn hold_all(conn: Conn<'_>, job: JobId) -> Result<()> {
+    db::dispatch!(conn, hold_all(job.0))
+}
+
 /// Takes an attempt back that was not one: the chunk turned out to be held by somebody else, or the process stops.
+/// A chunk that is held keeps the attempt: waiting for its holder would cost more than one attempt too many.
 pub async fn forgive(conn: Conn<'_>, job: JobId, chunk: &Chunk) -> Result<()> {
     db::dispatch!(conn, forgive(job.0, chunk))
 }

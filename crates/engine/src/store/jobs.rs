@@ -120,7 +120,8 @@ pub async fn move_to(
     reason: Option<&str>,
     until: Option<Timestamp>,
 ) -> Result<bool> {
-    let from: Vec<&str> = Status::ALL.iter().filter(|from| from.may_become(to)).map(|from| from.as_str()).collect();
+    let from: Vec<&str> =
+        Status::ALL.iter().filter(|from| from.may_become(to)).map(|from| from.as_str()).collect();
     let from = serde_json::to_string(&from).expect("a list of words is JSON");
     db::dispatch!(conn, move_to(id.0, &from, to.as_str(), reason, until))
 }
@@ -193,7 +194,29 @@ pub async fn sweep_stuck(conn: Conn<'_>, minutes: i32) -> Result<Vec<JobId>> {
     Ok(ids.into_iter().map(JobId).collect())
 }
 
-/// Removes what a cancelled or failed job staged and will not process. At most `limit` records; returns how many.
+/// Cancelled jobs that still have something staged.
+pub async fn discardable(conn: Conn<'_>) -> Result<Vec<JobId>> {
+    let ids: Vec<Id> = db::dispatch!(conn, discardable())?;
+    Ok(ids.into_iter().map(JobId).collect())
+}
+
+/// Marks the segments of a job whose staged records were discarded as cleaned; their lines of history stay.
+pub async fn discarded(conn: Conn<'_>, id: JobId) -> Result<()> {
+    db::dispatch!(conn, discarded(id.0))
+}
+
+/// After everything a job wrote was undone: forgets its partitions, chunks and quarantine, so that the job begins
+/// anew when it is resumed and its counters speak of nothing that is not there.
+pub async fn reset(conn: Conn<'_>, id: JobId) -> Result<()> {
+    db::dispatch!(conn, reset(id.0))
+}
+
+/// Says more about why a job stands where it does.
+pub async fn append_reason(conn: Conn<'_>, id: JobId, more: &str) -> Result<()> {
+    db::dispatch!(conn, append_reason(id.0, more))
+}
+
+/// Removes what a job staged and will not process. At most `limit` records; returns how many.
 pub async fn discard_staged(conn: Conn<'_>, id: JobId, limit: i64) -> Result<i64> {
     db::dispatch!(conn, discard_staged(id.0, limit))
 }

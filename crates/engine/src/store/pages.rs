@@ -75,7 +75,8 @@ impl Commit {
         let mut json = String::with_capacity(self.records.len() * 80 + 2);
         json.push('[');
         for (index, record) in self.records.iter().enumerate() {
-            let original = record.duplicate_of.map_or_else(|| "null".to_owned(), |original| original.to_string());
+            let original =
+                record.duplicate_of.map_or_else(|| "null".to_owned(), |original| original.to_string());
             let comma = if index == 0 { "" } else { "," };
             let (offset, length) = (blob.len() + 1, record.raw.len());
             write!(
@@ -115,16 +116,21 @@ pub struct Resumed {
 
 /// Reads what the open segment holds already.
 pub async fn resume(conn: Conn<'_>, job: JobId, part: i32, segment: i32) -> Result<Resumed> {
-    let (visited, fingerprints): (Vec<String>, Vec<Vec<u8>>) = db::dispatch!(conn, resume(job.0, part, segment))?;
+    let (visited, fingerprints): (Vec<String>, Vec<Vec<u8>>) =
+        db::dispatch!(conn, resume(job.0, part, segment))?;
     let pages = small(visited.len());
-    let fingerprints =
-        fingerprints.iter().map(|bytes| Fingerprint::from_stored(bytes).expect("16 bytes were stored")).collect();
+    let fingerprints = fingerprints
+        .iter()
+        .map(|bytes| Fingerprint::from_stored(bytes).expect("16 bytes were stored"))
+        .collect();
     Ok(Resumed { visited: visited.into_iter().collect(), fingerprints, pages })
 }
 
-/// How much is staged and not cleaned: segments and bytes.
-pub async fn backlog(conn: Conn<'_>, job: JobId) -> Result<(i64, i64)> {
-    let row: (i64, i64) = db::dispatch!(conn, backlog(job.0))?;
+/// How much is staged and not cleaned in the partitions up to this one: segments and bytes.
+///
+/// Later partitions do not count: a serial sink processes them after this one, so waiting for them would never end.
+pub async fn backlog(conn: Conn<'_>, job: JobId, up_to: i32) -> Result<(i64, i64)> {
+    let row: (i64, i64) = db::dispatch!(conn, backlog(job.0, up_to))?;
     Ok(row)
 }
 

@@ -60,7 +60,8 @@ pub async fn insert(conn: Conn<'_>, id: JobId, specs: &[PartitionSpec]) -> Resul
 /// Takes the lease of the lowest partition that has not ended and whose lease is free; raises its epoch.
 ///
 /// With `one_by_one`, only the very lowest partition that has not ended is looked at. With `alone`, the caller is the
-/// only runner there can be (it holds the runner lock), so a lease that still runs belongs to a dead process.
+/// only runner there can be (it holds the runner lock), so a lease that still runs belongs to a dead process. `busy`
+/// are the partitions that other fetchers of this process hold; a lease of this process on any other is a leftover.
 pub async fn take(
     conn: Conn<'_>,
     id: JobId,
@@ -68,8 +69,21 @@ pub async fn take(
     lease_seconds: i32,
     one_by_one: bool,
     alone: bool,
+    busy: &[i32],
 ) -> Result<Option<Checkpoint>> {
-    db::dispatch!(conn, take(id.0, holder, lease_seconds, one_by_one, alone))
+    db::dispatch!(conn, take(id.0, holder, lease_seconds, one_by_one, alone, busy))
+}
+
+/// Whether [`take`] would find a partition; a read, so that idle fetchers write nothing.
+pub async fn any_free(
+    conn: Conn<'_>,
+    id: JobId,
+    holder: &str,
+    one_by_one: bool,
+    alone: bool,
+    busy: &[i32],
+) -> Result<bool> {
+    db::dispatch!(conn, any_free(id.0, holder, one_by_one, alone, busy))
 }
 
 /// Prolongs the lease if the epoch is still the holder's.
@@ -82,7 +96,7 @@ pub async fn release(conn: Conn<'_>, id: JobId, part: i32, epoch: i64) -> Result
     db::dispatch!(conn, release(id.0, part, epoch))
 }
 
-/// Whether a partition has not ended and nobody holds its lease.
+/// Whether partitions have not ended and nobody holds the lease of any of them.
 pub async fn any_unheld(conn: Conn<'_>, id: JobId) -> Result<bool> {
     db::dispatch!(conn, any_unheld(id.0))
 }
@@ -99,10 +113,20 @@ pub async fn list(conn: Conn<'_>, id: JobId) -> Result<Vec<(String, bool)>> {
     Ok(rows.into_iter().map(|(key, status)| (key, status == "ended")).collect())
 }
 
-/// The stored position of a partition, waiting for a commit that is still in flight.
-pub async fn position_after_doubt(conn: Conn<'_>, id: JobId, part: i32) -> Result<(i64, String, i32)> {
-    let row: (i64, String, i32) = db::dispatch!(conn, position_after_doubt(id.0, part))?;
-    Ok(row)
+/// What tells whether a page commit happened: each commit raises the pages, closes the segment, or both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
+pub struct Progress {
+    /// The epoch of the latest fetcher.
+    pub epoch: i64,
+    /// Number of the open segment.
+    pub segment: i32,
+    /// Pages fetched so far.
+    pub pages: i64,
+}
+
+/// How far a partition is, waiting for a commit that is still in flight.
+pub async fn progress_after_doubt(conn: Conn<'_>, id: JobId, part: i32) -> Result<Progress> {
+    db::dispatch!(conn, progress_after_doubt(id.0, part))
 }
 
 /// Begins a run: raises the run's number and starts its clock, if the epoch is still the holder's.

@@ -1,12 +1,34 @@
 use db::{Id, Pg, Result};
 
 use crate::Outcome;
-use crate::store::chunks::{Chunk, Settlement, rows_json};
+use crate::store::chunks::{Chunk, Key, Settlement, rows_json};
 
 /// How long the server lets a worker sit in an open transaction before it ends the session and frees the chunk.
 const IDLE_IN_TRANSACTION: &str = "60s";
 
-pub(in crate::store) async fn attempt(pg: &mut Pg<'_>, job: Id, serial: bool) -> Result<Option<Chunk>> {
+pub(in crate::store) async fn any_due(pg: &mut Pg<'_>, job: Id, serial: bool) -> Result<bool> {
+    let low: Option<i32> = pg
+        .scalar(
+            "SELECT low.part FROM (
+                SELECT part FROM crossdock.chunks
+                WHERE job_id = $1 AND status = 'ready' ORDER BY part, segment, first_ordinal LIMIT 1) low
+            WHERE NOT $2 OR NOT EXISTS (
+                SELECT 1 FROM crossdock.partitions p
+                WHERE p.job_id = $1 AND p.part < low.part AND p.status = 'fetching')",
+        )
+        .bind(job)
+        .bind(serial)
+        .fetch_optional(&mut *pg.conn)
+        .await?;
+    Ok(low.is_some())
+}
+
+pub(in crate::store) async fn attempt(
+    pg: &mut Pg<'_>,
+    job: Id,
+    serial: bool,
+    busy: &[Key],
+) -> Result<Option<Chunk>> {
     if serial {
         if !take_turn(pg, job).await? {
             return Ok(None);
@@ -33,19 +55,25 @@ pub(in crate::store) async fn attempt(pg: &mut Pg<'_>, job: Id, serial: bool) ->
             "UPDATE crossdock.chunks c SET attempts = c.attempts + 1
             FROM (
                 SELECT part, segment, first_ordinal FROM crossdock.chunks
-                WHERE job_id = $1 AND status = 'ready' ORDER BY part, segment, first_ordinal LIMIT 1
+                WHERE job_id = $1 AND status = 'ready'
+                    AND (part, segment, first_ordinal) NOT IN (
+                        SELECT * FROM unnest($2::INTEGER[], $3::INTEGER[], $4::INTEGER[]))
+                ORDER BY part, segment, first_ordinal LIMIT 1
                 FOR UPDATE SKIP LOCKED) low
             WHERE c.job_id = $1 AND c.part = low.part AND c.segment = low.segment
                 AND c.first_ordinal = low.first_ordinal
             RETURNING c.part, c.segment, c.first_ordinal, c.records, c.attempts",
         )
         .bind(job)
+        .bind(busy.iter().map(|key| key.0).collect::<Vec<i32>>())
+        .bind(busy.iter().map(|key| key.1).collect::<Vec<i32>>())
+        .bind(busy.iter().map(|key| key.2).collect::<Vec<i32>>())
         .fetch_optional(&mut *pg.conn)
         .await?)
 }
 
 /// The row lock that makes the chunks of a serial sink run one at a time over all processes.
-async fn take_turn(pg: &mut Pg<'_>, job: Id) -> Result<bool> {
+pub(in crate::store) async fn take_turn(pg: &mut Pg<'_>, job: Id) -> Result<bool> {
     let turn: Option<i64> = pg
         .scalar("SELECT job_id FROM crossdock.turns WHERE job_id = $1 FOR UPDATE SKIP LOCKED")
         .bind(job)
@@ -66,7 +94,9 @@ pub(in crate::store) async fn claim(pg: &mut Pg<'_>, job: Id, chunk: &Chunk, ser
         .scalar(
             "SELECT 1 FROM crossdock.chunks
             WHERE job_id = $1 AND part = $2 AND segment = $3 AND first_ordinal = $4 AND records = $5
-                AND status = 'ready' FOR UPDATE SKIP LOCKED",
+                AND status = 'ready'
+                AND NOT EXISTS (SELECT 1 FROM crossdock.jobs WHERE id = $1 AND (undoing OR status = 'cancelled'))
+            FOR UPDATE SKIP LOCKED",
         )
         .bind(job)
         .bind(chunk.part)
@@ -78,10 +108,24 @@ pub(in crate::store) async fn claim(pg: &mut Pg<'_>, job: Id, chunk: &Chunk, ser
     Ok(held.is_some())
 }
 
+pub(in crate::store) async fn hold_all(pg: &mut Pg<'_>, job: Id) -> Result<()> {
+    pg.query(
+        "SELECT 1 FROM crossdock.chunks WHERE job_id = $1 AND status = 'ready'
+        ORDER BY part, segment, first_ordinal FOR UPDATE",
+    )
+    .bind(job)
+    .execute(&mut *pg.conn)
+    .await?;
+    Ok(())
+}
+
 pub(in crate::store) async fn forgive(pg: &mut Pg<'_>, job: Id, chunk: &Chunk) -> Result<()> {
     pg.query(
         "UPDATE crossdock.chunks SET attempts = GREATEST(attempts - 1, 0)
-        WHERE job_id = $1 AND part = $2 AND segment = $3 AND first_ordinal = $4 AND status = 'ready'",
+        WHERE (job_id, part, segment, first_ordinal) IN (
+            SELECT job_id, part, segment, first_ordinal FROM crossdock.chunks
+            WHERE job_id = $1 AND part = $2 AND segment = $3 AND first_ordinal = $4 AND status = 'ready'
+            FOR UPDATE SKIP LOCKED)",
     )
     .bind(job)
     .bind(chunk.part)

@@ -153,7 +153,10 @@ pub(in crate::store) async fn phase(pg: &mut Pg<'_>, id: Id) -> Result<Phase> {
 }
 
 pub(in crate::store) async fn set_checked(pg: &mut Pg<'_>, id: Id) -> Result<()> {
-    pg.query("UPDATE crossdock.jobs SET checked = TRUE WHERE id = $1").bind(id).execute(&mut *pg.conn).await?;
+    pg.query("UPDATE crossdock.jobs SET checked = TRUE WHERE id = $1")
+        .bind(id)
+        .execute(&mut *pg.conn)
+        .await?;
     Ok(())
 }
 
@@ -230,11 +233,57 @@ pub(in crate::store) async fn sweep_stuck(pg: &mut Pg<'_>, minutes: i32) -> Resu
         .await?)
 }
 
+pub(in crate::store) async fn discardable(pg: &mut Pg<'_>) -> Result<Vec<Id>> {
+    Ok(pg
+        .scalar(
+            "SELECT DISTINCT s.job_id FROM crossdock.segments s JOIN crossdock.jobs j ON j.id = s.job_id
+        WHERE s.status <> 'cleaned' AND j.status = 'cancelled'",
+        )
+        .fetch_all(&mut *pg.conn)
+        .await?)
+}
+
+pub(in crate::store) async fn discarded(pg: &mut Pg<'_>, id: Id) -> Result<()> {
+    pg.query("DELETE FROM crossdock.pages WHERE job_id = $1").bind(id).execute(&mut *pg.conn).await?;
+    pg.query(
+        "UPDATE crossdock.segments SET status = 'cleaned', cleaned = records, cleaned_at = clock_timestamp()
+        WHERE job_id = $1 AND status <> 'cleaned'",
+    )
+    .bind(id)
+    .execute(&mut *pg.conn)
+    .await?;
+    Ok(())
+}
+
+pub(in crate::store) async fn reset(pg: &mut Pg<'_>, id: Id) -> Result<()> {
+    // Segments, pages, chunks and manifest blocks go with their partition.
+    pg.query("DELETE FROM crossdock.partitions WHERE job_id = $1").bind(id).execute(&mut *pg.conn).await?;
+    pg.query("DELETE FROM crossdock.quarantine WHERE job_id = $1").bind(id).execute(&mut *pg.conn).await?;
+    pg.query("DELETE FROM crossdock.notes WHERE job_id = $1").bind(id).execute(&mut *pg.conn).await?;
+    pg.query("UPDATE crossdock.jobs SET partitioned = FALSE, checked = FALSE, undoing = FALSE WHERE id = $1")
+        .bind(id)
+        .execute(&mut *pg.conn)
+        .await?;
+    Ok(())
+}
+
+pub(in crate::store) async fn append_reason(pg: &mut Pg<'_>, id: Id, more: &str) -> Result<()> {
+    pg.query(
+        "UPDATE crossdock.jobs SET reason = CASE WHEN reason IS NULL THEN $2 ELSE reason || '; ' || $2 END WHERE id = $1",
+    )
+    .bind(id)
+    .bind(more)
+    .execute(&mut *pg.conn)
+    .await?;
+    Ok(())
+}
+
 pub(in crate::store) async fn discard_staged(pg: &mut Pg<'_>, id: Id, limit: i64) -> Result<i64> {
     let done = pg
         .query(
             "DELETE FROM crossdock.staged_records r USING (
-                SELECT part, segment, ordinal FROM crossdock.staged_records WHERE job_id = $1 LIMIT $2) d
+                SELECT part, segment, ordinal FROM crossdock.staged_records WHERE job_id = $1
+                ORDER BY part, segment, ordinal LIMIT $2 FOR UPDATE SKIP LOCKED) d
             WHERE r.job_id = $1 AND r.part = d.part AND r.segment = d.segment AND r.ordinal = d.ordinal",
         )
         .bind(id)

@@ -108,7 +108,8 @@ async fn insert_records(pg: &mut Pg<'_>, page: &Commit) -> Result<()> {
         return Ok(());
     }
     let ordinals: Vec<i32> = page.records.iter().map(|record| record.place.ordinal).collect();
-    let fingerprints: Vec<&[u8]> = page.records.iter().map(|record| &record.fingerprint.as_bytes()[..]).collect();
+    let fingerprints: Vec<&[u8]> =
+        page.records.iter().map(|record| &record.fingerprint.as_bytes()[..]).collect();
     let originals: Vec<Option<i32>> = page.records.iter().map(|record| record.duplicate_of).collect();
     let raws: Vec<&[u8]> = page.records.iter().map(|record| &record.raw[..]).collect();
     pg.query(
@@ -132,16 +133,15 @@ async fn insert_records(pg: &mut Pg<'_>, page: &Commit) -> Result<()> {
 pub(in crate::store) async fn flush_chunk(pg: &mut Pg<'_>, job: Id, part: i32, epoch: i64) -> Result<bool> {
     let done = pg
         .query(
-            "INSERT INTO crossdock.chunks (job_id, part, segment, first_ordinal, records)
-            SELECT job_id, part, segment, chunked, staged - chunked FROM crossdock.partitions
-            WHERE job_id = $1 AND part = $2 AND epoch = $3 AND staged > chunked",
+            "WITH tail AS (
+                SELECT job_id, part, segment, chunked, staged FROM crossdock.partitions
+                WHERE job_id = $1 AND part = $2 AND epoch = $3 AND staged > chunked FOR UPDATE),
+            chunk AS (
+                INSERT INTO crossdock.chunks (job_id, part, segment, first_ordinal, records)
+                SELECT job_id, part, segment, chunked, staged - chunked FROM tail)
+            UPDATE crossdock.partitions p SET chunked = tail.staged FROM tail
+            WHERE p.job_id = tail.job_id AND p.part = tail.part",
         )
-        .bind(job)
-        .bind(part)
-        .bind(epoch)
-        .execute(&mut *pg.conn)
-        .await?;
-    pg.query("UPDATE crossdock.partitions SET chunked = staged WHERE job_id = $1 AND part = $2 AND epoch = $3")
         .bind(job)
         .bind(part)
         .bind(epoch)
@@ -176,13 +176,14 @@ pub(in crate::store) async fn resume(
     Ok((visited, fingerprints))
 }
 
-pub(in crate::store) async fn backlog(pg: &mut Pg<'_>, job: Id) -> Result<(i64, i64)> {
+pub(in crate::store) async fn backlog(pg: &mut Pg<'_>, job: Id, up_to: i32) -> Result<(i64, i64)> {
     Ok(pg
         .query_as(
             "SELECT COUNT(*), COALESCE(SUM(bytes), 0)::BIGINT FROM crossdock.segments
-            WHERE job_id = $1 AND status <> 'cleaned'",
+            WHERE job_id = $1 AND part <= $2 AND status <> 'cleaned'",
         )
         .bind(job)
+        .bind(up_to)
         .fetch_one(&mut *pg.conn)
         .await?)
 }

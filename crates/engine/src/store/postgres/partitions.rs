@@ -1,6 +1,6 @@
 use db::{Id, Pg, Result};
 
-use crate::store::partitions::Checkpoint;
+use crate::store::partitions::{Checkpoint, Progress};
 
 pub(in crate::store) async fn insert(pg: &mut Pg<'_>, id: Id, rows: &str) -> Result<()> {
     pg.query(
@@ -11,7 +11,10 @@ pub(in crate::store) async fn insert(pg: &mut Pg<'_>, id: Id, rows: &str) -> Res
     .bind(rows)
     .execute(&mut *pg.conn)
     .await?;
-    pg.query("UPDATE crossdock.jobs SET partitioned = TRUE WHERE id = $1").bind(id).execute(&mut *pg.conn).await?;
+    pg.query("UPDATE crossdock.jobs SET partitioned = TRUE WHERE id = $1")
+        .bind(id)
+        .execute(&mut *pg.conn)
+        .await?;
     Ok(())
 }
 
@@ -22,6 +25,7 @@ pub(in crate::store) async fn take(
     lease_seconds: i32,
     one_by_one: bool,
     alone: bool,
+    busy: &[i32],
 ) -> Result<Option<Checkpoint>> {
     Ok(pg
         .query_as(
@@ -29,7 +33,7 @@ pub(in crate::store) async fn take(
                 lease_until = clock_timestamp() + make_interval(secs => $3)
             FROM (
                 SELECT c.part FROM crossdock.partitions c
-                WHERE c.job_id = $1 AND c.status = 'fetching'
+                WHERE c.job_id = $1 AND c.status = 'fetching' AND c.part <> ALL ($6)
                     AND (c.lease_until IS NULL OR c.lease_until < clock_timestamp() OR c.holder = $2 OR $5)
                     AND (NOT $4 OR NOT EXISTS (
                         SELECT 1 FROM crossdock.partitions b
@@ -44,7 +48,34 @@ pub(in crate::store) async fn take(
         .bind(lease_seconds)
         .bind(one_by_one)
         .bind(alone)
+        .bind(busy)
         .fetch_optional(&mut *pg.conn)
+        .await?)
+}
+
+pub(in crate::store) async fn any_free(
+    pg: &mut Pg<'_>,
+    id: Id,
+    holder: &str,
+    one_by_one: bool,
+    alone: bool,
+    busy: &[i32],
+) -> Result<bool> {
+    Ok(pg
+        .scalar(
+            "SELECT EXISTS (SELECT 1 FROM crossdock.partitions c
+                WHERE c.job_id = $1 AND c.status = 'fetching' AND c.part <> ALL ($5)
+                    AND (c.lease_until IS NULL OR c.lease_until < clock_timestamp() OR c.holder = $2 OR $4)
+                    AND (NOT $3 OR NOT EXISTS (
+                        SELECT 1 FROM crossdock.partitions b
+                        WHERE b.job_id = $1 AND b.status = 'fetching' AND b.part < c.part)))",
+        )
+        .bind(id)
+        .bind(holder)
+        .bind(one_by_one)
+        .bind(alone)
+        .bind(busy)
+        .fetch_one(&mut *pg.conn)
         .await?)
 }
 
@@ -116,20 +147,22 @@ pub(in crate::store) async fn list(pg: &mut Pg<'_>, id: Id) -> Result<Vec<(Strin
         .await?)
 }
 
-pub(in crate::store) async fn position_after_doubt(
-    pg: &mut Pg<'_>,
-    id: Id,
-    part: i32,
-) -> Result<(i64, String, i32)> {
+pub(in crate::store) async fn progress_after_doubt(pg: &mut Pg<'_>, id: Id, part: i32) -> Result<Progress> {
     Ok(pg
-        .query_as("SELECT epoch, position, staged FROM crossdock.partitions WHERE job_id = $1 AND part = $2 FOR UPDATE")
+        .query_as("SELECT epoch, segment, pages FROM crossdock.partitions WHERE job_id = $1 AND part = $2 FOR UPDATE")
         .bind(id)
         .bind(part)
         .fetch_one(&mut *pg.conn)
         .await?)
 }
 
-pub(in crate::store) async fn begin_run(pg: &mut Pg<'_>, id: Id, part: i32, epoch: i64, run: i32) -> Result<bool> {
+pub(in crate::store) async fn begin_run(
+    pg: &mut Pg<'_>,
+    id: Id,
+    part: i32,
+    epoch: i64,
+    run: i32,
+) -> Result<bool> {
     let done = pg
         .query(
             "UPDATE crossdock.partitions SET run = $4, run_records = 0, run_started_at = clock_timestamp()

@@ -2,22 +2,51 @@ use db::{Id, Result};
 use sqlx::SqliteConnection;
 
 use crate::Outcome;
-use crate::store::chunks::{Chunk, Settlement, rows_json};
+use crate::store::chunks::{Chunk, Key, Settlement, rows_json};
 
-pub(in crate::store) async fn attempt(conn: &mut SqliteConnection, job: Id, serial: bool) -> Result<Option<Chunk>> {
+pub(in crate::store) async fn any_due(conn: &mut SqliteConnection, job: Id, serial: bool) -> Result<bool> {
+    let low: Option<i32> = sqlx::query_scalar(
+        "SELECT low.part FROM (
+            SELECT part FROM chunks
+            WHERE job_id = ?1 AND status = 'ready' ORDER BY part, segment, first_ordinal LIMIT 1) low
+        WHERE NOT ?2 OR NOT EXISTS (
+            SELECT 1 FROM partitions p WHERE p.job_id = ?1 AND p.part < low.part AND p.status = 'fetching')",
+    )
+    .bind(job)
+    .bind(serial)
+    .fetch_optional(&mut *conn)
+    .await?;
+    Ok(low.is_some())
+}
+
+pub(in crate::store) async fn attempt(
+    conn: &mut SqliteConnection,
+    job: Id,
+    serial: bool,
+    busy: &[Key],
+) -> Result<Option<Chunk>> {
     Ok(sqlx::query_as(
         "UPDATE chunks AS c SET attempts = attempts + 1
         WHERE c.job_id = ?1 AND (c.part, c.segment, c.first_ordinal) = (
                 SELECT part, segment, first_ordinal FROM chunks
-                WHERE job_id = ?1 AND status = 'ready' ORDER BY part, segment, first_ordinal LIMIT 1)
+                WHERE job_id = ?1 AND status = 'ready'
+                    AND (part, segment, first_ordinal) NOT IN (
+                        SELECT b.value ->> 0, b.value ->> 1, b.value ->> 2 FROM json_each(?3) AS b)
+                ORDER BY part, segment, first_ordinal LIMIT 1)
             AND (NOT ?2 OR NOT EXISTS (
                 SELECT 1 FROM partitions p WHERE p.job_id = ?1 AND p.part < c.part AND p.status = 'fetching'))
         RETURNING part, segment, first_ordinal, records, attempts",
     )
     .bind(job)
     .bind(serial)
+    .bind(serde_json::to_string(busy).expect("numbers are JSON"))
     .fetch_optional(&mut *conn)
     .await?)
+}
+
+/// Nobody else can have the turn: one process runs jobs, and one transaction writes at a time.
+pub(in crate::store) async fn take_turn(_conn: &mut SqliteConnection, _job: Id) -> Result<bool> {
+    Ok(true)
 }
 
 /// One process holds the runner lock and one transaction writes at a time, so a ready chunk is a free one.
@@ -29,7 +58,8 @@ pub(in crate::store) async fn claim(
 ) -> Result<bool> {
     let held: Option<i32> = sqlx::query_scalar(
         "SELECT 1 FROM chunks
-        WHERE job_id = ?1 AND part = ?2 AND segment = ?3 AND first_ordinal = ?4 AND records = ?5 AND status = 'ready'",
+        WHERE job_id = ?1 AND part = ?2 AND segment = ?3 AND first_ordinal = ?4 AND records = ?5 AND status = 'ready'
+            AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = ?1 AND (undoing OR status = 'cancelled'))",
     )
     .bind(job)
     .bind(chunk.part)
@@ -39,6 +69,10 @@ pub(in crate::store) async fn claim(
     .fetch_optional(&mut *conn)
     .await?;
     Ok(held.is_some())
+}
+
+pub(in crate::store) async fn hold_all(_conn: &mut SqliteConnection, _job: Id) -> Result<()> {
+    Ok(())
 }
 
 pub(in crate::store) async fn forgive(conn: &mut SqliteConnection, job: Id, chunk: &Chunk) -> Result<()> {
@@ -101,7 +135,12 @@ pub(in crate::store) async fn settle(
     Ok(true)
 }
 
-async fn insert_exceptions(conn: &mut SqliteConnection, job: Id, chunk: &Chunk, settlement: &Settlement) -> Result<()> {
+async fn insert_exceptions(
+    conn: &mut SqliteConnection,
+    job: Id,
+    chunk: &Chunk,
+    settlement: &Settlement,
+) -> Result<()> {
     if settlement.exceptions.is_empty() {
         return Ok(());
     }
@@ -138,17 +177,21 @@ async fn insert_exceptions(conn: &mut SqliteConnection, job: Id, chunk: &Chunk, 
     Ok(())
 }
 
-pub(in crate::store) async fn settled_after_doubt(conn: &mut SqliteConnection, job: Id, chunk: &Chunk) -> Result<bool> {
+pub(in crate::store) async fn settled_after_doubt(
+    conn: &mut SqliteConnection,
+    job: Id,
+    chunk: &Chunk,
+) -> Result<bool> {
     let status: Option<String> = sqlx::query_scalar(
-            "SELECT status FROM chunks
+        "SELECT status FROM chunks
             WHERE job_id = ?1 AND part = ?2 AND segment = ?3 AND first_ordinal = ?4",
-        )
-        .bind(job)
-        .bind(chunk.part)
-        .bind(chunk.segment)
-        .bind(chunk.first_ordinal)
-        .fetch_optional(&mut *conn)
-        .await?;
+    )
+    .bind(job)
+    .bind(chunk.part)
+    .bind(chunk.segment)
+    .bind(chunk.first_ordinal)
+    .fetch_optional(&mut *conn)
+    .await?;
     Ok(status.as_deref() == Some("settled"))
 }
 
@@ -189,23 +232,25 @@ pub(in crate::store) async fn in_order_after(
     limit: i64,
 ) -> Result<Vec<Chunk>> {
     Ok(sqlx::query_as(
-            "SELECT part, segment, first_ordinal, records, attempts FROM chunks
+        "SELECT part, segment, first_ordinal, records, attempts FROM chunks
             WHERE job_id = ?1 AND (part, segment, first_ordinal) > (?2, ?3, ?4)
             ORDER BY part, segment, first_ordinal LIMIT ?5",
-        )
-        .bind(job)
-        .bind(after.0)
-        .bind(after.1)
-        .bind(after.2)
-        .bind(limit)
-        .fetch_all(&mut *conn)
-        .await?)
+    )
+    .bind(job)
+    .bind(after.0)
+    .bind(after.1)
+    .bind(after.2)
+    .bind(limit)
+    .fetch_all(&mut *conn)
+    .await?)
 }
 
 pub(in crate::store) async fn any_ready(conn: &mut SqliteConnection, job: Id, part: i32) -> Result<bool> {
-    Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM chunks WHERE job_id = ?1 AND part = ?2 AND status = 'ready')")
-        .bind(job)
-        .bind(part)
-        .fetch_one(&mut *conn)
-        .await?)
+    Ok(sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM chunks WHERE job_id = ?1 AND part = ?2 AND status = 'ready')",
+    )
+    .bind(job)
+    .bind(part)
+    .fetch_one(&mut *conn)
+    .await?)
 }

@@ -31,15 +31,17 @@ macro_rules! job_columns {
 }
 
 pub(in crate::store) async fn insert(conn: &mut SqliteConnection, id: Id, new: &NewJob) -> Result<()> {
-    sqlx::query("INSERT INTO jobs (id, kind, lane, mode, params, request_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
-        .bind(id)
-        .bind(&new.kind)
-        .bind(&new.lane)
-        .bind(new.mode.as_str())
-        .bind(&new.params)
-        .bind(&new.request_id)
-        .execute(&mut *conn)
-        .await?;
+    sqlx::query(
+        "INSERT INTO jobs (id, kind, lane, mode, params, request_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )
+    .bind(id)
+    .bind(&new.kind)
+    .bind(&new.lane)
+    .bind(new.mode.as_str())
+    .bind(&new.params)
+    .bind(&new.request_id)
+    .execute(&mut *conn)
+    .await?;
     Ok(())
 }
 
@@ -57,13 +59,13 @@ pub(in crate::store) async fn list(
     limit: i64,
 ) -> Result<Vec<JobRow>> {
     Ok(sqlx::query_as(job_columns!(
-            "WHERE j.kind = ?1 AND (?2 IS NULL OR j.id < ?2) GROUP BY j.id ORDER BY j.id DESC LIMIT ?3"
-        ))
-        .bind(kind)
-        .bind(before)
-        .bind(limit)
-        .fetch_all(&mut *conn)
-        .await?)
+        "WHERE j.kind = ?1 AND (?2 IS NULL OR j.id < ?2) GROUP BY j.id ORDER BY j.id DESC LIMIT ?3"
+    ))
+    .bind(kind)
+    .bind(before)
+    .bind(limit)
+    .fetch_all(&mut *conn)
+    .await?)
 }
 
 pub(in crate::store) async fn move_to(
@@ -114,20 +116,20 @@ pub(in crate::store) async fn start_due(conn: &mut SqliteConnection) -> Result<V
 
 pub(in crate::store) async fn any_due(conn: &mut SqliteConnection) -> Result<bool> {
     Ok(sqlx::query_scalar(
-            "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'queued'
+        "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'queued'
                 OR (status = 'waiting' AND waiting_until <= CAST(unixepoch('subsec') * 1000000 AS INTEGER)))",
-        )
-        .fetch_one(&mut *conn)
-        .await?)
+    )
+    .fetch_one(&mut *conn)
+    .await?)
 }
 
 pub(in crate::store) async fn active(conn: &mut SqliteConnection) -> Result<Vec<(Id, String)>> {
     Ok(sqlx::query_as(
-            "SELECT j.id, j.status FROM jobs j WHERE j.status NOT IN ('completed', 'cancelled')
+        "SELECT j.id, j.status FROM jobs j WHERE j.status NOT IN ('completed', 'cancelled')
                 AND (j.status = 'running' OR j.undoing) ORDER BY j.id",
-        )
-        .fetch_all(&mut *conn)
-        .await?)
+    )
+    .fetch_all(&mut *conn)
+    .await?)
 }
 
 pub(in crate::store) async fn status(conn: &mut SqliteConnection, id: Id) -> Result<Option<String>> {
@@ -180,15 +182,15 @@ pub(in crate::store) async fn touch(conn: &mut SqliteConnection, id: Id) -> Resu
 
 pub(in crate::store) async fn remaining(conn: &mut SqliteConnection, id: Id) -> Result<Remaining> {
     Ok(sqlx::query_as(
-            "SELECT
+        "SELECT
                 (SELECT COUNT(*) FROM partitions WHERE job_id = ?1 AND status = 'fetching')
                     + (SELECT COUNT(*) FROM jobs WHERE id = ?1 AND NOT partitioned) AS partitions,
                 (SELECT COUNT(*) FROM segments WHERE job_id = ?1 AND status <> 'cleaned') AS segments,
                 (SELECT COUNT(*) FROM chunks WHERE job_id = ?1 AND status = 'ready') AS chunks",
-        )
-        .bind(id)
-        .fetch_one(&mut *conn)
-        .await?)
+    )
+    .bind(id)
+    .fetch_one(&mut *conn)
+    .await?)
 }
 
 pub(in crate::store) async fn complete(conn: &mut SqliteConnection, id: Id) -> Result<bool> {
@@ -218,14 +220,58 @@ pub(in crate::store) async fn sweep_stuck(conn: &mut SqliteConnection, minutes: 
         .await?)
 }
 
-pub(in crate::store) async fn discard_staged(conn: &mut SqliteConnection, id: Id, limit: i64) -> Result<i64> {
-    let done = sqlx::query(
-            "DELETE FROM staged_records WHERE job_id = ?1 AND (part, segment, ordinal) IN (
-                SELECT part, segment, ordinal FROM staged_records WHERE job_id = ?1 LIMIT ?2)",
-        )
+pub(in crate::store) async fn discardable(conn: &mut SqliteConnection) -> Result<Vec<Id>> {
+    Ok(sqlx::query_scalar(
+        "SELECT DISTINCT s.job_id FROM segments s JOIN jobs j ON j.id = s.job_id
+        WHERE s.status <> 'cleaned' AND j.status = 'cancelled'",
+    )
+    .fetch_all(&mut *conn)
+    .await?)
+}
+
+pub(in crate::store) async fn discarded(conn: &mut SqliteConnection, id: Id) -> Result<()> {
+    sqlx::query("DELETE FROM pages WHERE job_id = ?1").bind(id).execute(&mut *conn).await?;
+    sqlx::query(
+        "UPDATE segments SET status = 'cleaned', cleaned = records, cleaned_at = CAST(unixepoch('subsec') * 1000000 AS INTEGER)
+        WHERE job_id = ?1 AND status <> 'cleaned'",
+    )
+    .bind(id)
+    .execute(&mut *conn)
+    .await?;
+    Ok(())
+}
+
+pub(in crate::store) async fn reset(conn: &mut SqliteConnection, id: Id) -> Result<()> {
+    // Segments, pages, chunks and manifest blocks go with their partition.
+    sqlx::query("DELETE FROM partitions WHERE job_id = ?1").bind(id).execute(&mut *conn).await?;
+    sqlx::query("DELETE FROM quarantine WHERE job_id = ?1").bind(id).execute(&mut *conn).await?;
+    sqlx::query("DELETE FROM notes WHERE job_id = ?1").bind(id).execute(&mut *conn).await?;
+    sqlx::query("UPDATE jobs SET partitioned = FALSE, checked = FALSE, undoing = FALSE WHERE id = ?1")
         .bind(id)
-        .bind(limit)
         .execute(&mut *conn)
         .await?;
+    Ok(())
+}
+
+pub(in crate::store) async fn append_reason(conn: &mut SqliteConnection, id: Id, more: &str) -> Result<()> {
+    sqlx::query(
+        "UPDATE jobs SET reason = CASE WHEN reason IS NULL THEN ?2 ELSE reason || '; ' || ?2 END WHERE id = ?1",
+    )
+    .bind(id)
+    .bind(more)
+    .execute(&mut *conn)
+    .await?;
+    Ok(())
+}
+
+pub(in crate::store) async fn discard_staged(conn: &mut SqliteConnection, id: Id, limit: i64) -> Result<i64> {
+    let done = sqlx::query(
+        "DELETE FROM staged_records WHERE job_id = ?1 AND (part, segment, ordinal) IN (
+                SELECT part, segment, ordinal FROM staged_records WHERE job_id = ?1 LIMIT ?2)",
+    )
+    .bind(id)
+    .bind(limit)
+    .execute(&mut *conn)
+    .await?;
     Ok(i64::try_from(done.rows_affected()).unwrap_or(i64::MAX))
 }

@@ -123,17 +123,22 @@ async fn insert_records(conn: &mut SqliteConnection, page: &Commit) -> Result<()
     Ok(())
 }
 
-pub(in crate::store) async fn flush_chunk(conn: &mut SqliteConnection, job: Id, part: i32, epoch: i64) -> Result<bool> {
+pub(in crate::store) async fn flush_chunk(
+    conn: &mut SqliteConnection,
+    job: Id,
+    part: i32,
+    epoch: i64,
+) -> Result<bool> {
     let done = sqlx::query(
-            "INSERT INTO chunks (job_id, part, segment, first_ordinal, records)
+        "INSERT INTO chunks (job_id, part, segment, first_ordinal, records)
             SELECT job_id, part, segment, chunked, staged - chunked FROM partitions
             WHERE job_id = ?1 AND part = ?2 AND epoch = ?3 AND staged > chunked",
-        )
-        .bind(job)
-        .bind(part)
-        .bind(epoch)
-        .execute(&mut *conn)
-        .await?;
+    )
+    .bind(job)
+    .bind(part)
+    .bind(epoch)
+    .execute(&mut *conn)
+    .await?;
     sqlx::query("UPDATE partitions SET chunked = staged WHERE job_id = ?1 AND part = ?2 AND epoch = ?3")
         .bind(job)
         .bind(part)
@@ -149,32 +154,39 @@ pub(in crate::store) async fn resume(
     part: i32,
     segment: i32,
 ) -> Result<(Vec<String>, Vec<Vec<u8>>)> {
-    let visited = sqlx::query_scalar("SELECT position FROM pages WHERE job_id = ?1 AND part = ?2 AND segment = ?3 ORDER BY page")
-        .bind(job)
-        .bind(part)
-        .bind(segment)
-        .fetch_all(&mut *conn)
-        .await?;
+    let visited = sqlx::query_scalar(
+        "SELECT position FROM pages WHERE job_id = ?1 AND part = ?2 AND segment = ?3 ORDER BY page",
+    )
+    .bind(job)
+    .bind(part)
+    .bind(segment)
+    .fetch_all(&mut *conn)
+    .await?;
     let fingerprints = sqlx::query_scalar(
-            "SELECT fingerprint FROM staged_records
+        "SELECT fingerprint FROM staged_records
             WHERE job_id = ?1 AND part = ?2 AND segment = ?3 ORDER BY ordinal",
-        )
-        .bind(job)
-        .bind(part)
-        .bind(segment)
-        .fetch_all(&mut *conn)
-        .await?;
+    )
+    .bind(job)
+    .bind(part)
+    .bind(segment)
+    .fetch_all(&mut *conn)
+    .await?;
     Ok((visited, fingerprints))
 }
 
-pub(in crate::store) async fn backlog(conn: &mut SqliteConnection, job: Id) -> Result<(i64, i64)> {
+pub(in crate::store) async fn backlog(
+    conn: &mut SqliteConnection,
+    job: Id,
+    up_to: i32,
+) -> Result<(i64, i64)> {
     Ok(sqlx::query_as(
-            "SELECT COUNT(*), COALESCE(SUM(bytes), 0) FROM segments
-            WHERE job_id = ?1 AND status <> 'cleaned'",
-        )
-        .bind(job)
-        .fetch_one(&mut *conn)
-        .await?)
+        "SELECT COUNT(*), COALESCE(SUM(bytes), 0) FROM segments
+            WHERE job_id = ?1 AND part <= ?2 AND status <> 'cleaned'",
+    )
+    .bind(job)
+    .bind(up_to)
+    .fetch_one(&mut *conn)
+    .await?)
 }
 
 pub(in crate::store) async fn records(

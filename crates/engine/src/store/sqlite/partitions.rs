@@ -1,7 +1,7 @@
 use db::{Id, Result};
 use sqlx::SqliteConnection;
 
-use crate::store::partitions::Checkpoint;
+use crate::store::partitions::{Checkpoint, Progress};
 
 pub(in crate::store) async fn insert(conn: &mut SqliteConnection, id: Id, rows: &str) -> Result<()> {
     sqlx::query(
@@ -23,6 +23,7 @@ pub(in crate::store) async fn take(
     lease_seconds: i32,
     one_by_one: bool,
     alone: bool,
+    busy: &[i32],
 ) -> Result<Option<Checkpoint>> {
     Ok(sqlx::query_as(
             "UPDATE partitions AS p SET epoch = epoch + 1, holder = ?2,
@@ -30,6 +31,7 @@ pub(in crate::store) async fn take(
             WHERE p.job_id = ?1 AND p.part = (
                 SELECT c.part FROM partitions c
                 WHERE c.job_id = ?1 AND c.status = 'fetching'
+                    AND c.part NOT IN (SELECT value FROM json_each(?6))
                     AND (c.lease_until IS NULL OR c.lease_until < CAST(unixepoch('subsec') * 1000000 AS INTEGER)
                         OR c.holder = ?2 OR ?5)
                     AND (NOT ?4 OR NOT EXISTS (
@@ -44,8 +46,35 @@ pub(in crate::store) async fn take(
         .bind(lease_seconds)
         .bind(one_by_one)
         .bind(alone)
+        .bind(serde_json::to_string(busy).expect("numbers are JSON"))
         .fetch_optional(&mut *conn)
         .await?)
+}
+
+pub(in crate::store) async fn any_free(
+    conn: &mut SqliteConnection,
+    id: Id,
+    holder: &str,
+    one_by_one: bool,
+    alone: bool,
+    busy: &[i32],
+) -> Result<bool> {
+    Ok(sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM partitions c
+            WHERE c.job_id = ?1 AND c.status = 'fetching' AND c.part NOT IN (SELECT value FROM json_each(?5))
+                AND (c.lease_until IS NULL OR c.lease_until < CAST(unixepoch('subsec') * 1000000 AS INTEGER)
+                    OR c.holder = ?2 OR ?4)
+                AND (NOT ?3 OR NOT EXISTS (
+                    SELECT 1 FROM partitions b
+                    WHERE b.job_id = ?1 AND b.status = 'fetching' AND b.part < c.part)))",
+    )
+    .bind(id)
+    .bind(holder)
+    .bind(one_by_one)
+    .bind(alone)
+    .bind(serde_json::to_string(busy).expect("numbers are JSON"))
+    .fetch_one(&mut *conn)
+    .await?)
 }
 
 pub(in crate::store) async fn renew(
@@ -68,7 +97,12 @@ pub(in crate::store) async fn renew(
     Ok(done.rows_affected() == 1)
 }
 
-pub(in crate::store) async fn release(conn: &mut SqliteConnection, id: Id, part: i32, epoch: i64) -> Result<()> {
+pub(in crate::store) async fn release(
+    conn: &mut SqliteConnection,
+    id: Id,
+    part: i32,
+    epoch: i64,
+) -> Result<()> {
     sqlx::query(
         "UPDATE partitions SET holder = NULL, lease_until = NULL
         WHERE job_id = ?1 AND part = ?2 AND epoch = ?3",
@@ -92,7 +126,11 @@ pub(in crate::store) async fn any_unheld(conn: &mut SqliteConnection, id: Id) ->
         .await?)
 }
 
-pub(in crate::store) async fn fence(conn: &mut SqliteConnection, id: Id, alone: bool) -> Result<Vec<(i32, i64)>> {
+pub(in crate::store) async fn fence(
+    conn: &mut SqliteConnection,
+    id: Id,
+    alone: bool,
+) -> Result<Vec<(i32, i64)>> {
     Ok(sqlx::query_as(
             "UPDATE partitions SET epoch = epoch + 1, holder = NULL, lease_until = NULL
             WHERE job_id = ?1 AND status = 'fetching' AND staged > chunked
@@ -112,19 +150,25 @@ pub(in crate::store) async fn list(conn: &mut SqliteConnection, id: Id) -> Resul
         .await?)
 }
 
-pub(in crate::store) async fn position_after_doubt(
+pub(in crate::store) async fn progress_after_doubt(
     conn: &mut SqliteConnection,
     id: Id,
     part: i32,
-) -> Result<(i64, String, i32)> {
-    Ok(sqlx::query_as("SELECT epoch, position, staged FROM partitions WHERE job_id = ?1 AND part = ?2")
+) -> Result<Progress> {
+    Ok(sqlx::query_as("SELECT epoch, segment, pages FROM partitions WHERE job_id = ?1 AND part = ?2")
         .bind(id)
         .bind(part)
         .fetch_one(&mut *conn)
         .await?)
 }
 
-pub(in crate::store) async fn begin_run(conn: &mut SqliteConnection, id: Id, part: i32, epoch: i64, run: i32) -> Result<bool> {
+pub(in crate::store) async fn begin_run(
+    conn: &mut SqliteConnection,
+    id: Id,
+    part: i32,
+    epoch: i64,
+    run: i32,
+) -> Result<bool> {
     let done = sqlx::query(
             "UPDATE partitions SET run = ?4, run_records = 0, run_started_at = CAST(unixepoch('subsec') * 1000000 AS INTEGER)
             WHERE job_id = ?1 AND part = ?2 AND epoch = ?3",
