@@ -1,0 +1,5 @@
+//! `/v1/domains`
+
+pub(crate) mod create;
+pub(crate) mod list;
+mod view;

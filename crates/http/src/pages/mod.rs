@@ -1,0 +1,23 @@
+//! Plain pages for people: they work without JavaScript and load nothing from elsewhere.
+
+mod errors;
+mod layout;
+mod migrate_from;
+mod signature;
+
+use axum::Router;
+use axum::routing::get;
+
+use crate::api::Shared;
+
+pub(crate) use errors::error_page;
+pub(crate) use layout::secure;
+pub use signature::PageKey;
+
+/// The pages' routes.
+pub(crate) fn router() -> Router<Shared> {
+    Router::new()
+        .route("/style.css", get(layout::style))
+        .route("/errors/{code}", get(errors::handle))
+        .route("/migrate-from/{vendor}", get(migrate_from::handle))
+}

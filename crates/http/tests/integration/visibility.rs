@@ -1,0 +1,161 @@
+//! When changes are seen, on this node and on others.
+
+use std::time::{Duration, Instant};
+
+use links::{DomainSettings, Host};
+
+use crate::server::{HOST, Server};
+
+db::on_both!(
+    a_change_through_this_node_is_seen_by_its_next_request,
+    [&links::ROOM],
+    |database: db::Database| async move {
+        let server = Server::start(database).await;
+        assert_eq!(server.get("/new").await.status, 404);
+        let body = r#"{"destination_url":"https://one.example/","slug":"new"}"#;
+        let created = server.api("POST", "/v1/links", body).await;
+        assert_eq!(created.status, 201, "{}", created.body);
+        let path = format!("/v1/links/{}", created.json()["id"].as_str().unwrap());
+        assert_eq!(server.get("/new").await.location(), Some("https://one.example/"));
+        server.api("PATCH", &path, r#"{"destination_url":"https://two.example/"}"#).await;
+        assert_eq!(server.get("/new").await.location(), Some("https://two.example/"));
+        server.api("PATCH", &path, r#"{"enabled":false}"#).await;
+        assert_eq!(server.get("/new").await.status, 404);
+        server.api("PATCH", &path, r#"{"enabled":true,"slug":"renamed"}"#).await;
+        assert_eq!(server.get("/new").await.status, 404);
+        assert_eq!(server.get("/renamed/").await.location(), Some("https://two.example/"));
+        let body = r#"{"destination_url":"https://three.example/","slug":"renamed/"}"#;
+        assert_eq!(server.api("POST", "/v1/links", body).await.status, 201);
+        assert_eq!(server.get("/renamed/").await.location(), Some("https://three.example/"));
+        assert_eq!(server.api("DELETE", &path, "").await.status, 204);
+        assert_eq!(server.get("/renamed").await.status, 404);
+        server.stop().await;
+    }
+);
+
+db::on_both!(
+    what_imports_add_is_seen_as_soon_as_they_say_so,
+    [&links::ROOM],
+    |database: db::Database| async move {
+        let server = Server::start(database).await;
+        assert_eq!(server.get("/a").await.status, 404);
+        server.link("a", "https://example.com/").await;
+        assert_eq!(
+            server.get("/a").await.status,
+            404,
+            "the absence is kept for a second of a clock that stands still"
+        );
+        server.redirects.slugs_added();
+        assert_eq!(server.get("/a").await.status, 302);
+        server.stop().await;
+    }
+);
+
+db::on_both!(
+    an_absence_is_believed_for_a_second_at_most,
+    [&links::ROOM],
+    |database: db::Database| async move {
+        let server = Server::start(database).await;
+        assert_eq!(server.get("/a").await.status, 404);
+        server.link("a", "https://example.com/").await;
+        server.clock.advance(Duration::from_secs(1));
+        assert_eq!(server.get("/a").await.status, 302);
+        server.stop().await;
+    }
+);
+
+/// Asks until the answer is the expected one, for at most the promised 2 seconds and some grace for a busy machine.
+async fn eventually(server: &Server, path: &str, expected: (u16, Option<&str>)) -> Duration {
+    let began = Instant::now();
+    loop {
+        let answer = server.get(path).await;
+        if answer.redirect() == expected {
+            return began.elapsed();
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "{path}: {answer:?}");
+        tokio::task::yield_now().await;
+    }
+}
+
+db::on_both!(
+    a_change_by_somebody_else_arrives_through_the_feed,
+    [&links::ROOM],
+    |database: db::Database| async move {
+        let server = Server::start(database.clone()).await;
+        let link = server.link("a", "https://one.example/").await;
+        assert_eq!(server.get("/a").await.location(), Some("https://one.example/"));
+        let mut tx = database.begin().await.unwrap();
+        let now = server.domain.created_at;
+        let destination = links::Destination::new("https://two.example/").unwrap();
+        let edit = |content: &mut links::Content| {
+            content.destination = destination;
+            Ok(())
+        };
+        links::update_link(&mut tx, server.workspace, link.id, None, now, edit).await.unwrap();
+        tx.commit().await.unwrap();
+        eventually(&server, "/a", (302, Some("https://two.example/"))).await;
+
+        let mut tx = database.begin().await.unwrap();
+        links::delete_link(&mut tx, server.workspace, link.id, None, now).await.unwrap();
+        tx.commit().await.unwrap();
+        eventually(&server, "/a", (404, None)).await;
+        server.stop().await;
+    }
+);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_that_was_numbered_early_and_committed_late_is_seen_on_postgres() {
+    let test = db::testing::TestDatabase::open(db::Kind::Postgres, &[&links::ROOM]).await;
+    let database = test.database.clone();
+    let server = Server::start(database.clone()).await;
+    let (early, late) = (
+        server.link("early", "https://one.example/").await,
+        server.link("late", "https://one.example/").await,
+    );
+    for path in ["/early", "/late"] {
+        assert_eq!(server.get(path).await.status, 302);
+    }
+    let now = server.domain.created_at;
+    let disable = |content: &mut links::Content| {
+        content.enabled = false;
+        Ok(())
+    };
+    let mut first = database.begin().await.unwrap();
+    links::update_link(&mut first, server.workspace, early.id, None, now, disable).await.unwrap();
+    let mut second = database.begin().await.unwrap();
+    links::update_link(&mut second, server.workspace, late.id, None, now, disable).await.unwrap();
+    second.commit().await.unwrap();
+    // Once the later one was seen, the feed has been read past the number of the earlier one.
+    eventually(&server, "/late", (404, None)).await;
+    assert_eq!(server.get("/early").await.status, 302);
+    first.commit().await.unwrap();
+    eventually(&server, "/early", (404, None)).await;
+    server.stop().await;
+    test.close().await;
+}
+
+db::on_both!(
+    a_domain_that_somebody_else_adds_is_served,
+    [&links::ROOM],
+    |database: db::Database| async move {
+        let server = Server::start(database.clone()).await;
+        assert_eq!(server.ask("GET", "new.example.com", "/").await.status, 404);
+        let mut tx = database.begin().await.unwrap();
+        let settings = DomainSettings {
+            root_redirect: Some(links::Destination::new("https://www.example.com/").unwrap()),
+            ..DomainSettings::default()
+        };
+        let host = Host::new("new.example.com").unwrap();
+        links::add_domain(&mut tx, server.workspace, &host, &settings, server.domain.created_at)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        let began = Instant::now();
+        while server.ask("GET", "new.example.com", "/").await.status != 302 {
+            assert!(began.elapsed() < Duration::from_secs(10));
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(server.ask("GET", HOST, "/").await.status, 404);
+        server.stop().await;
+    }
+);
