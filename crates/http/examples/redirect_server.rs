@@ -31,7 +31,13 @@ async fn main() -> Result<(), Failure> {
     let redirects =
         Redirects::new(database.clone(), crossdock_http::CACHE_BYTES, clock.clone(), metrics.clone());
     let options = ServerOptions::new("http://localhost".parse()?, PageKey::new([0; 32]));
-    let parts = Parts { database, redirects, registry: Arc::new(registry), metrics, clock };
+    let imports = imports::Imports::new(
+        engine::Store::new(database.clone()),
+        Vec::new(),
+        Arc::default(),
+        Arc::new(|| {}),
+    );
+    let parts = Parts { database, redirects, imports, registry: Arc::new(registry), metrics, clock };
     let listener = tokio::net::TcpListener::bind(&listen).await?;
     println!("listening on {listen}");
     let interrupted = async { drop(tokio::signal::ctrl_c().await) };

@@ -8,7 +8,7 @@
 //! operation of another room, and answer. Which status belongs to which error is known in one file, `problem.rs`.
 //!
 //! ```no_run
-//! # async fn example(database: db::Database, key: [u8; 32]) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example(database: db::Database, imports: imports::Imports, key: [u8; 32]) -> Result<(), Box<dyn std::error::Error>> {
 //! use std::sync::Arc;
 //! use crossdock_http::{Metrics, PageKey, Parts, Redirects, ServerOptions, SystemClock, serve};
 //!
@@ -18,7 +18,7 @@
 //! let redirects = Redirects::new(database.clone(), crossdock_http::CACHE_BYTES, clock.clone(), metrics.clone());
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
 //! let options = ServerOptions::new("http://127.0.0.1:8080".parse()?, PageKey::new(key));
-//! let parts = Parts { database, redirects, registry: Arc::new(registry), metrics, clock };
+//! let parts = Parts { database, redirects, imports, registry: Arc::new(registry), metrics, clock };
 //! serve(listener, options, parts, async { let _ = tokio::signal::ctrl_c().await; }).await?;
 //! # Ok(()) }
 //! ```

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use db::Database;
+use imports::Imports;
 use links::Host;
 use prometheus_client::registry::Registry;
 use url::Url;
@@ -51,6 +52,8 @@ pub struct Parts {
     pub database: Database,
     /// The redirects; the same ones that are told of changes by imports.
     pub redirects: Arc<Redirects>,
+    /// The imports.
+    pub imports: Imports,
     /// What `/metrics` shows.
     pub registry: Arc<Registry>,
     /// This crate's counters, registered in it.

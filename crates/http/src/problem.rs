@@ -348,6 +348,22 @@ impl From<links::Error> for Problem {
     }
 }
 
+impl From<imports::Error> for Problem {
+    fn from(error: imports::Error) -> Self {
+        use imports::Error as E;
+        let told = error.to_string();
+        match error {
+            E::NotFound => Self::new(Code::NotFound, told),
+            E::UnknownVendor(..) => Self::field("/vendor", "unknown_vendor", told),
+            E::UnknownDomain(_) => Self::field("/domain", "unknown_domain", told),
+            E::State { from, .. } => Self::new(Code::InvalidState, told).with("status_now", from.as_str()),
+            E::Parameters(..) => Self::internal(told),
+            E::Links(error) => error.into(),
+            E::Db(error) => error.into(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,6 +15,8 @@ use crate::request_id::{HEADER, RequestId};
 
 /// How long a request may take, its body included.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
+/// How long a verification may take.
+const VERIFY_LIMIT: Duration = Duration::from_secs(900);
 
 pub(crate) async fn around(State(api): State<Shared>, mut request: Request, next: Next) -> Response {
     let id = RequestId::new();
@@ -22,11 +24,15 @@ pub(crate) async fn around(State(api): State<Shared>, mut request: Request, next
     let method = request.method().clone();
     let route =
         request.extensions().get::<MatchedPath>().map_or_else(String::new, |path| path.as_str().to_owned());
+    let limit = if route == super::VERIFY { VERIFY_LIMIT } else { TIME_LIMIT };
     // What a handler holds is dropped by its panic, and transactions roll back when dropped.
-    let handling = AssertUnwindSafe(tokio::time::timeout(TIME_LIMIT, next.run(request))).catch_unwind();
+    let handling = AssertUnwindSafe(tokio::time::timeout(limit, next.run(request))).catch_unwind();
     let response = match handling.await {
         Ok(Ok(response)) => response,
-        Ok(Err(_)) => Problem::new(Code::Timeout, "the request took longer than 30 seconds").into_response(),
+        Ok(Err(_)) => {
+            Problem::new(Code::Timeout, format!("the request took longer than {} seconds", limit.as_secs()))
+                .into_response()
+        }
         Err(panic) => Problem::internal(told(&*panic)).into_response(),
     };
     let mut response = api.rendering.finish(response, &id);

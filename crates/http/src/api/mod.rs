@@ -8,6 +8,7 @@ mod auth;
 mod body;
 mod domains;
 mod health;
+mod imports;
 mod links;
 mod listing;
 mod middleware;
@@ -17,9 +18,11 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::get;
+use axum::routing::{get, post};
 use db::{Database, Id};
 use prometheus_client::registry::Registry;
+
+pub(crate) use body::Query;
 
 use crate::clock::Clock;
 use crate::problem::{Code, Problem, Rendering};
@@ -29,10 +32,14 @@ use crate::{Metrics, Parts, ServerOptions, pages};
 /// Bytes of a request's body.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
+/// The route that reads a whole import again and may take its time.
+const VERIFY: &str = "/v1/imports/{id}/verify";
+
 /// What handlers work with.
 pub(crate) struct Api {
     pub(crate) database: Database,
     pub(crate) redirects: Arc<Redirects>,
+    pub(crate) imports: ::imports::Imports,
     pub(crate) registry: Arc<Registry>,
     pub(crate) metrics: Metrics,
     pub(crate) clock: Arc<dyn Clock>,
@@ -52,6 +59,7 @@ pub(crate) fn router(options: &ServerOptions, parts: &Parts) -> Router {
     let api = Arc::new(Api {
         database: parts.database.clone(),
         redirects: parts.redirects.clone(),
+        imports: parts.imports.clone(),
         registry: parts.registry.clone(),
         metrics: parts.metrics.clone(),
         clock: parts.clock.clone(),
@@ -67,6 +75,12 @@ pub(crate) fn router(options: &ServerOptions, parts: &Parts) -> Router {
             get(links::get::handle).patch(links::update::handle).delete(links::delete::handle),
         )
         .route("/v1/domains", get(domains::list::handle).post(domains::create::handle))
+        .route("/v1/imports", get(imports::list::handle).post(imports::create::handle))
+        .route("/v1/imports/{id}", get(imports::get::handle))
+        .route("/v1/imports/{id}/pause", post(imports::steer::pause))
+        .route("/v1/imports/{id}/resume", post(imports::steer::resume))
+        .route("/v1/imports/{id}/cancel", post(imports::steer::cancel))
+        .route(VERIFY, post(imports::verify::handle))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))

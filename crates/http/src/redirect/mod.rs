@@ -127,6 +127,16 @@ impl Redirects {
         self.stamps.slugs_added();
     }
 
+    /// Must be called after a chunk of an import was committed in this process.
+    pub fn imported(&self, written: &[engine::Written]) {
+        // References name links by their source, which nothing here is kept by. Re-imports that change links are rare.
+        if written.iter().any(|written| written.outcome == engine::Outcome::Updated) {
+            self.everything_changed();
+        } else if written.iter().any(|written| written.outcome == engine::Outcome::Imported) {
+            self.slugs_added();
+        }
+    }
+
     /// Forgets everything: for changes that cannot be told link by link.
     pub fn everything_changed(&self) {
         self.stamps.everything_changed();

@@ -4,9 +4,11 @@
 mod admin;
 mod clicks;
 mod client;
+mod imports_api;
 mod limits;
 mod links_api;
 mod pages;
 mod redirects;
 mod server;
+mod vendor;
 mod visibility;

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use crossdock_http::{Clock, Metrics, PageKey, Parts, Redirects, ServerOptions, serve};
 use db::{Database, Id, Timestamp};
+use engine::{Limits, Runner, Store};
+use imports::{ImportKind, Imports, Vault, Vendor};
 use links::{Content, Destination, Domain, DomainSettings, Host, Link, Name, Scope, Slug, SlugChoice};
 use rand::SeedableRng;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::client::{self, Answer};
+use crate::vendor::TestVendor;
 
 /// The link domain of every test.
 pub(crate) const HOST: &str = "go.example.com";
@@ -35,6 +38,8 @@ impl Clock for TestClock {
 }
 
 pub(crate) struct Server {
+    /// Runs imports once it is told to.
+    pub(crate) runner: Runner,
     pub(crate) address: SocketAddr,
     pub(crate) database: Database,
     pub(crate) clock: Arc<TestClock>,
@@ -77,9 +82,11 @@ impl Server {
         let redirects = Redirects::new(database.clone(), 1 << 20, clock.clone(), metrics.clone());
         let mut options = ServerOptions::new("https://admin.example.com/".parse().unwrap(), page_key());
         adjust(&mut options);
+        let (imports, runner) = imports_of(&database, &redirects);
         let parts = Parts {
             database: database.clone(),
             redirects: redirects.clone(),
+            imports,
             registry: Arc::new(registry),
             metrics,
             clock: clock.clone(),
@@ -92,7 +99,7 @@ impl Server {
             serve(listener, options, parts, shutdown).await.unwrap();
         });
         let workspace = workspace.id;
-        Self { address, database, clock, domain, token, workspace, redirects, stop, running }
+        Self { runner, address, database, clock, domain, token, workspace, redirects, stop, running }
     }
 
     /// Returns when the last connection has ended and all clicks are written.
@@ -167,6 +174,23 @@ impl Server {
         let totals = links::click_totals(reader.conn(), &[link]).await.unwrap();
         totals.first().map(|(_, count)| *count).unwrap_or_default()
     }
+}
+
+/// Imports from the test vendor, and what runs them.
+fn imports_of(database: &Database, redirects: &Arc<Redirects>) -> (Imports, Runner) {
+    let store = Store::new(database.clone());
+    let vault = Arc::new(Vault::default());
+    let vendors: Vec<Arc<dyn Vendor>> = vec![Arc::new(TestVendor)];
+    let told = redirects.clone();
+    let after_commit = Arc::new(move |written: &[engine::Written]| told.imported(written));
+    let kind = ImportKind::new(database.clone(), vendors.clone(), vault.clone(), after_commit);
+    let runner = Runner::new(
+        store.clone(),
+        vec![Arc::new(kind)],
+        Limits::default(),
+        engine::metrics::Metrics::default(),
+    );
+    (Imports::new(store, vendors, vault, Arc::new(|| {})), runner)
 }
 
 pub(crate) async fn token(database: &Database, workspace: Id, scopes: &[Scope]) -> String {
