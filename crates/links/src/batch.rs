@@ -145,7 +145,8 @@ pub async fn insert_links(
     if links.is_empty() {
         return Ok(Vec::new());
     }
-    let wanted = rows_of_slugs(tx, links.iter().map(|link| (link.id, link.slugs.as_slice()))).await?;
+    let wanted =
+        rows_of_slugs(tx, workspace_id, links.iter().map(|link| (link.id, link.slugs.as_slice()))).await?;
     let contents: Vec<&Content> = links.iter().map(|link| &link.content).collect();
     let job = links.iter().find_map(|link| link.origin.as_ref()).map(|origin| origin.job_id);
     let folders = folder_ids(tx, workspace_id, &contents, job).await?;
@@ -228,7 +229,8 @@ pub async fn update_imported(
         updates.iter().map(|u| Rewrite { id: u.link_id, version: u.version, content: &u.content }).collect();
     let job = updates.first().map(|update| update.origin.job_id);
     // Locks the domains first, as everywhere.
-    let wanted = rows_of_slugs(tx, updates.iter().map(|u| (u.link_id, u.new_slugs.as_slice()))).await?;
+    let wanted =
+        rows_of_slugs(tx, workspace_id, updates.iter().map(|u| (u.link_id, u.new_slugs.as_slice()))).await?;
     let written = rewrite(tx, workspace_id, &rewrites, job, now).await?;
     let wanted: Vec<SlugValues> = wanted.into_iter().filter(|row| written.contains(&row.link_id)).collect();
     if !wanted.is_empty() && db::dispatch!(tx.conn(), insert_slugs(&wanted))? < wanted.len() as u64 {
@@ -343,16 +345,18 @@ pub(crate) struct Rewrite<'a> {
     pub(crate) content: &'a Content,
 }
 
-/// The slugs' rows in the order of their index. Locks the domains against a change of their case mode.
+/// The slugs' rows in the order of their index. Locks the domains, which must be the workspace's,
+/// against a change of their case mode.
 pub(crate) async fn rows_of_slugs<'p>(
     tx: &mut Tx,
+    workspace_id: Id,
     links: impl Iterator<Item = (Id, &'p [Place])> + Clone + Send,
 ) -> Result<Vec<SlugValues>> {
     let ids = store::domains_of(links.clone().flat_map(|(_, places)| places));
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let modes = db::dispatch!(tx.conn(), lock_case_modes(&ids))?;
+    let modes = db::dispatch!(tx.conn(), lock_case_modes(workspace_id, &ids))?;
     let mut rows = Vec::new();
     for (link_id, places) in links {
         for place in places {

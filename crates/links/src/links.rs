@@ -158,7 +158,7 @@ pub async fn add_slug(tx: &mut Tx, domain: &Domain, id: Id, slug: Slug, now: Tim
     check_slug(domain, &slug, &link.content)?;
     let places = [Place { domain_id: domain.id, slug }];
     refuse_taken(tx, domain, &places[0]).await?;
-    let rows = batch::rows_of_slugs(tx, [(id, places.as_slice())].into_iter()).await?;
+    let rows = batch::rows_of_slugs(tx, domain.workspace_id, [(id, places.as_slice())].into_iter()).await?;
     if db::dispatch!(tx.conn(), insert_slugs(&rows))? == 0 {
         refuse_taken(tx, domain, &places[0]).await?;
         return Err(Error::Db(retry()));

@@ -134,6 +134,9 @@ on_both!(a_domain_that_does_not_exist_is_named, [&links::ROOM], |database| async
     assert!(matches!(refused, Err(Error::NotFound("domain"))));
     let refused = links::insert_links(&mut tx, world.workspace.id, &[link], now()).await;
     assert!(matches!(refused, Err(Error::NotFound("domain"))));
+    let (foreign, _) = links::ensure_workspace(&mut tx, &name("foreign"), now()).await.unwrap();
+    let refused = links::insert_links(&mut tx, foreign.id, &[world.new_link("b")], now()).await;
+    assert!(matches!(refused, Err(Error::NotFound("domain"))));
 });
 
 on_both!(

@@ -35,9 +35,7 @@ on_both!(values_outside_the_rules_are_refused, [&links::ROOM], |database| async 
         "UPDATE links SET destination = ''".into(),
         format!("UPDATE slugs SET folded = 'b' WHERE link_id = {link}"),
         format!("INSERT INTO slugs (link_id, domain_id, slug, folded) VALUES ({other}, {domain}, 'a', 'a')"),
-        format!("INSERT INTO slugs (link_id, domain_id, slug, folded) VALUES ({link}, 1, 'x', 'x')"),
-        format!("INSERT INTO slugs (link_id, domain_id, slug, folded) VALUES (1, {domain}, 'x', 'x')"),
-        format!("INSERT INTO link_tags (link_id, tag_id) VALUES ({link}, 1)"),
+        format!("UPDATE links SET folder_id = 1 WHERE id = {link}"),
         "UPDATE links SET external_id = 'same'".into(),
         "UPDATE workspaces SET default_domain_id = 1".into(),
     ] {

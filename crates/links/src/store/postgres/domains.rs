@@ -85,9 +85,11 @@ pub(crate) async fn case_modes(pg: &mut Pg<'_>, domain_ids: &[Id]) -> Result<Mod
 }
 
 /// `FOR SHARE`, so that the case mode stays as it is until the slugs are committed.
-pub(crate) async fn lock_case_modes(pg: &mut Pg<'_>, domain_ids: &[Id]) -> Result<Modes> {
-    const SQL: &str = "SELECT id, case_mode FROM domains WHERE id = ANY($1) ORDER BY id FOR SHARE";
-    let rows: Vec<(Id, String)> = pg.query_as(SQL).bind(domain_ids).fetch_all(&mut *pg.conn).await?;
+pub(crate) async fn lock_case_modes(pg: &mut Pg<'_>, workspace_id: Id, domain_ids: &[Id]) -> Result<Modes> {
+    const SQL: &str =
+        "SELECT id, case_mode FROM domains WHERE id = ANY($1) AND workspace_id = $2 ORDER BY id FOR SHARE";
+    let rows: Vec<(Id, String)> =
+        pg.query_as(SQL).bind(domain_ids).bind(workspace_id).fetch_all(&mut *pg.conn).await?;
     rows.into_iter().map(|(id, mode)| Ok((id, mode.parse::<CaseMode>()?))).collect()
 }
 

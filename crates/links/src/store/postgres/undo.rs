@@ -18,11 +18,9 @@ pub(crate) async fn delete_origins(pg: &mut Pg<'_>, link_ids: &[Id]) -> Result<(
     Ok(())
 }
 
-/// Slugs and tags go with their link.
+/// Slugs, tags and clicks go with their link.
 pub(crate) async fn delete_links(pg: &mut Pg<'_>, link_ids: &[Id]) -> Result<u64> {
-    const CLICKS: &str = "DELETE FROM link_clicks WHERE link_id = ANY($1)";
     const LINKS: &str = "DELETE FROM links WHERE id = ANY($1)";
-    pg.query(CLICKS).bind(link_ids).execute(&mut *pg.conn).await?;
     Ok(pg.query(LINKS).bind(link_ids).execute(&mut *pg.conn).await?.rows_affected())
 }
 

@@ -96,8 +96,16 @@ pub(crate) async fn case_modes(conn: &mut SqliteConnection, domain_ids: &[Id]) -
 }
 
 /// The transaction is the only writer; nothing to lock.
-pub(crate) async fn lock_case_modes(conn: &mut SqliteConnection, domain_ids: &[Id]) -> Result<Modes> {
-    case_modes(conn, domain_ids).await
+pub(crate) async fn lock_case_modes(
+    conn: &mut SqliteConnection,
+    workspace_id: Id,
+    domain_ids: &[Id],
+) -> Result<Modes> {
+    const SQL: &str =
+        "SELECT id, case_mode FROM domains WHERE id IN (SELECT value FROM json_each(?)) AND workspace_id = ?";
+    let rows: Vec<(Id, String)> =
+        query_as(SQL).bind(ids(domain_ids)).bind(workspace_id).fetch_all(conn).await?;
+    rows.into_iter().map(|(id, mode)| Ok((id, mode.parse::<CaseMode>()?))).collect()
 }
 
 pub(crate) async fn unfold_domain(conn: &mut SqliteConnection, id: Id) -> Result<()> {

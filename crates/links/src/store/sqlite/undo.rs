@@ -27,11 +27,9 @@ pub(crate) async fn delete_origins(conn: &mut SqliteConnection, link_ids: &[Id])
     Ok(())
 }
 
-/// Slugs and tags go with their link.
+/// Slugs, tags and clicks go with their link.
 pub(crate) async fn delete_links(conn: &mut SqliteConnection, link_ids: &[Id]) -> Result<u64> {
-    const CLICKS: &str = "DELETE FROM link_clicks WHERE link_id IN (SELECT value FROM json_each(?))";
     const LINKS: &str = "DELETE FROM links WHERE id IN (SELECT value FROM json_each(?))";
-    query(CLICKS).bind(ids(link_ids)).execute(&mut *conn).await?;
     Ok(query(LINKS).bind(ids(link_ids)).execute(conn).await?.rows_affected())
 }
 
