@@ -26,7 +26,7 @@ pub(crate) async fn ready(State(api): State<Shared>) -> Result<&'static str, Pro
     };
     match tokio::time::timeout(READY_LIMIT, asking).await {
         Ok(Ok(_)) => Ok("ready\n"),
-        Ok(Err(error)) => Err(Problem::from(error)),
+        Ok(Err(error)) => Err(Problem::unavailable("the database does not answer").caused_by(error)),
         Err(_) => Err(Problem::unavailable("the database does not answer")),
     }
 }

@@ -27,7 +27,7 @@ pub(crate) use body::Query;
 use crate::clock::Clock;
 use crate::problem::{Code, Problem, Rendering};
 use crate::redirect::Redirects;
-use crate::{Metrics, Parts, ServerOptions, pages};
+use crate::{Parts, ServerOptions, pages};
 
 /// Bytes of a request's body.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -41,7 +41,6 @@ pub(crate) struct Api {
     pub(crate) redirects: Arc<Redirects>,
     pub(crate) imports: ::imports::Imports,
     pub(crate) registry: Arc<Registry>,
-    pub(crate) metrics: Metrics,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) rendering: Rendering,
     pub(crate) page_key: pages::PageKey,
@@ -61,13 +60,13 @@ pub(crate) fn router(options: &ServerOptions, parts: &Parts) -> Router {
         redirects: parts.redirects.clone(),
         imports: parts.imports.clone(),
         registry: parts.registry.clone(),
-        metrics: parts.metrics.clone(),
         clock: parts.clock.clone(),
         rendering: Rendering { public_url: options.public_base() },
         page_key: options.page_key.clone(),
         own_hosts: options.own_hosts(),
         scheme: options.public_url.scheme().to_owned(),
     });
+    let around = middleware::Around { rendering: api.rendering.clone(), metrics: parts.metrics.clone() };
     Router::new()
         .route("/v1/links", get(links::list::handle).post(links::create::handle))
         .route(
@@ -88,7 +87,7 @@ pub(crate) fn router(options: &ServerOptions, parts: &Parts) -> Router {
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(axum::middleware::from_fn_with_state(api.clone(), middleware::around))
+        .layer(axum::middleware::from_fn_with_state(around, middleware::around))
         .with_state(api)
 }
 

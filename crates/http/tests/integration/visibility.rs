@@ -159,3 +159,22 @@ db::on_both!(
         server.stop().await;
     }
 );
+
+db::on_both!(
+    without_its_database_known_links_go_on_and_the_rest_is_told_to_come_back,
+    [&links::ROOM],
+    |database: db::Database| async move {
+        let server = Server::start(database.clone()).await;
+        server.link("a", "https://example.com/").await;
+        assert_eq!(server.get("/a").await.status, 302);
+        database.close().await;
+        assert_eq!(server.get("/a").await.redirect(), (302, Some("https://example.com/")));
+        let unknown = server.get("/b").await;
+        assert_eq!((unknown.status, unknown.header("retry-after")), (503, Some("1")));
+        let ready = server.ask("GET", "localhost", "/readyz").await;
+        let (code, retry) = (ready.json()["code"].clone(), ready.header("retry-after"));
+        assert_eq!((ready.status, code.as_str(), retry), (503, Some("unavailable"), Some("1")));
+        assert_eq!(server.ask("GET", "localhost", "/healthz").await.status, 200);
+        server.stop().await;
+    }
+);
