@@ -29,7 +29,7 @@ pub(crate) fn mend(record: &str, free_texts: &[&str]) -> Option<String> {
                 (is_free || is_sound(text)).then(|| write_text(&mut mended, text))?;
             }
             Token::Open(at) | Token::Close(at) | Token::Colon(at) | Token::Comma(at) => {
-                mended.push_str(&record[at])
+                mended.push_str(&record[at]);
             }
             Token::Other(at) => {
                 mended.push_str(&record[at]);

@@ -21,9 +21,11 @@ pub(super) struct Answers;
 
 impl Classify for Answers {
     fn classify(&self, reply: &Reply<'_>) -> Verdict {
+        if reply.status.is_success() {
+            return success(reply);
+        }
         let said = Said::read(reply.body);
         match reply.status.as_u16() {
-            200..=299 => success(reply, &said),
             429 => limit(reply, &said),
             403 if said.is_limit() || reply.headers.contains_key("x-ratelimit-reason") => limit(reply, &said),
             401 => Verdict::Unauthorized,
@@ -34,30 +36,27 @@ impl Classify for Answers {
 }
 
 /// A body with status 2xx is data only if it is what was asked for.
-fn success(reply: &Reply<'_>, said: &Said) -> Verdict {
+fn success(reply: &Reply<'_>) -> Verdict {
     let problem = if reply.url.path().ends_with(LIST) {
         Page::read(reply.body).err().map(|error| error.to_string())
     } else {
-        serde_json::from_slice::<IgnoredAny>(reply.body).err().map(|_| unreadable(reply.body))
+        serde_json::from_slice::<IgnoredAny>(reply.body).err().map(|_| unreadable(reply.body).to_owned())
     };
-    match problem {
-        None => Verdict::Ok,
-        Some(_) if said.is_limit() => limit(reply, said),
-        Some(problem) if said.0.message.is_some() => Verdict::Retry {
-            after: None,
-            reason: format!("{problem}, but {}", said.text_or("no explanation")),
-        },
-        Some(problem) => Verdict::Retry { after: None, reason: problem },
+    let Some(problem) = problem else { return Verdict::Ok };
+    let said = Said::read(reply.body);
+    if said.is_limit() {
+        return limit(reply, &said);
     }
+    let reason = if said.0.message.is_some() { said.text_or("") } else { problem };
+    Verdict::Retry { after: None, reason }
 }
 
-fn unreadable(body: &[u8]) -> String {
-    let what = match body.trim_ascii().first() {
+fn unreadable(body: &[u8]) -> &'static str {
+    match body.trim_ascii().first() {
         None => "an empty body",
         Some(b'<') => "a page of HTML instead of JSON",
         Some(_) => "something that is no JSON",
-    };
-    what.to_owned()
+    }
 }
 
 /// Two kinds of limit: one passes within the hour, the other lasts to the end of the month.
@@ -100,7 +99,6 @@ struct Said(ApiError);
 
 impl Said {
     fn read(body: &[u8]) -> Self {
-        // A page of the list begins with its links; only a short object explains something.
         Self(serde_json::from_slice(body).unwrap_or_default())
     }
 
@@ -127,5 +125,66 @@ impl Said {
         parts.push(self.0.description.clone().unwrap_or_default());
         parts.retain(|part| !part.is_empty() && part != "()");
         if parts.is_empty() { otherwise.to_owned() } else { parts.join(" ") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::datetime;
+
+    use super::*;
+
+    #[test]
+    fn the_month_ends_on_its_last_day_also_in_december_and_february() {
+        for (now, hours) in [
+            (datetime!(2026-11-30 14:00 UTC), 10),
+            (datetime!(2026-12-31 23:00 UTC), 1),
+            (datetime!(2028-02-28 00:00 UTC), 48),
+            (datetime!(2027-02-28 00:00 UTC), 24),
+            (datetime!(2026-11-01 00:00 UTC), 30 * 24),
+        ] {
+            let wait = until_next_month(SystemTime::from(now)).unwrap();
+            assert_eq!(wait, Duration::from_secs(hours * 3_600), "{now}");
+        }
+    }
+
+    #[test]
+    fn only_a_wait_that_can_be_believed_is_left_to_the_header() {
+        for (value, is_asked) in [
+            (Some("5"), true),
+            (Some("0.5"), true),
+            (Some("1796047200"), true),
+            (Some("1796047200000"), true),
+            (Some("Fri, 07 Sep 2029 21:00:00 GMT"), true),
+            (Some("0"), false),
+            (Some("-3"), false),
+            (Some("99999999999999999999"), false),
+            (Some("soon"), false),
+            (Some(""), false),
+            (None, false),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(value) = value {
+                headers.insert("retry-after", value.parse().unwrap());
+            }
+            assert_eq!(asks_for_a_wait(&headers), is_asked, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_says_its_code_and_parameters_before_it_describes_them() {
+        for (body, expected) in [
+            (r#"{"message":"FORBIDDEN","description":"No."}"#, "FORBIDDEN No."),
+            (
+                r#"{"message":"INVALID","description":"No.","errors":[{"field":"search_after","error_code":"bad"},{}]}"#,
+                "INVALID (search_after bad) No.",
+            ),
+            (r#"{"message":null}"#, "else"),
+            (r#"{"message":5}"#, "else"),
+            ("<html>", "else"),
+            ("", "else"),
+        ] {
+            assert_eq!(Said::read(body.as_bytes()).text_or("else"), expected);
+        }
     }
 }

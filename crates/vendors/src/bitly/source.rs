@@ -158,7 +158,9 @@ impl Bitly {
         if error.status().map(|status| status.as_u16()) == Some(404) {
             return match self.groups().await {
                 Ok(groups) => no_such_group(guid, &groups),
-                Err(_) => no_such_group(guid, &[]),
+                Err(_) => {
+                    SourceError::Refused(format!("Bitly knows no group '{}' for this token", shown(guid)))
+                }
             };
         }
         self.source_error(error, had_cursor)
@@ -315,4 +317,53 @@ fn one_named(group: &Group) -> String {
 
 fn shown(text: &str) -> String {
     crate::texts::excerpt(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bitly(base_url: &str, group: Option<&str>) -> Bitly {
+        let mut options = BitlyOptions::new(Secret::new("t"));
+        options.base_url = base_url.to_owned();
+        options.group = group.map(str::to_owned);
+        Bitly::new(options, Surroundings::default()).unwrap()
+    }
+
+    #[test]
+    fn b6_a_group_without_a_domain_of_its_own_is_not_hidden() {
+        let groups = r#"{"groups":[{"guid":"Bc","bsds":[]},{"guid":"Bb","bsds":null,"is_active":null,"new":1},
+            {"guid":"Ba","is_active":false,"bsds":["go.example.com"]}]}"#;
+        let groups = serde_json::from_str::<Groups>(groups).unwrap().groups;
+        let chosen = |group| bitly(BASE_URL, group).chosen(&groups);
+        let guids: Vec<String> = chosen(None).unwrap().into_iter().map(|group| group.guid).collect();
+        assert_eq!(guids, ["Bc", "Bb"]);
+        assert_eq!(chosen(Some("Bb")).unwrap().len(), 1);
+        assert!(matches!(chosen(Some("Ba")), Err(SourceError::Refused(_))));
+        assert!(matches!(chosen(Some("Bx")), Err(SourceError::Refused(_))));
+        assert!(matches!(bitly(BASE_URL, None).chosen(&[]), Err(SourceError::Refused(_))));
+    }
+
+    #[test]
+    fn next_stays_at_home() {
+        for (base, next, is_at_home) in [
+            (BASE_URL, "https://api-ssl.bitly.com/v4/groups/B/bitlinks?search_after=x", true),
+            (BASE_URL, "https://api.bitly.com/v4/groups/B/bitlinks?search_after=x", true),
+            (BASE_URL, "http://api-ssl.bitly.com/v4/x", true),
+            (BASE_URL, "/v4/groups/B/bitlinks?search_after=x", true),
+            (BASE_URL, "https://evil.example/v4", false),
+            (BASE_URL, "https://bitly.com.evil.example/v4", false),
+            (BASE_URL, "https://evilbitly.com/v4", false),
+            (BASE_URL, "https://api-ssl.bitly.com:8443/v4", false),
+            (BASE_URL, "https://api-ssl.bitly.com@evil.example/v4", false),
+            (BASE_URL, "//evil.example/v4", false),
+            (BASE_URL, "ftp://api-ssl.bitly.com/v4", false),
+            (BASE_URL, "https://[", false),
+            ("http://127.0.0.1:8080/v4", "http://127.0.0.1:8080/v4/x", true),
+            ("http://127.0.0.1:8080/v4", "http://127.0.0.1:9090/v4/x", false),
+            ("http://127.0.0.1:8080/v4", "https://api-ssl.bitly.com/v4/x", false),
+        ] {
+            assert_eq!(bitly(base, None).is_at_home(next), is_at_home, "{base} {next}");
+        }
+    }
 }

@@ -272,7 +272,7 @@ impl Sample {
         Self {
             links: page.records.len() as u64,
             newest,
-            oldest: dates.last().or(newest),
+            oldest: dates.next_back().or(newest),
             is_last: page.next == Next::End,
             total: page.total,
         }

@@ -3,3 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
 mod bitly;
+mod bitly_answers;
+mod canned;

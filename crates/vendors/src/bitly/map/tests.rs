@@ -188,7 +188,7 @@ fn a69_e71_dates_are_instants_or_said_to_be_lost() {
         (json!(ABSENT), None),
     ] {
         let link = link(json!({"created_at": text, "expiration_at": text}));
-        assert_eq!(link.expires_at.map(|at| at.rfc3339()).as_deref(), expected, "{text}");
+        assert_eq!(link.expires_at.map(|at| format!("{at}")).as_deref(), expected, "{text}");
         assert_eq!(link.created_at, link.expires_at, "{text}");
         assert!(link.left_behind.is_empty());
     }
