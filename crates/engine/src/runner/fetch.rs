@@ -1,8 +1,9 @@
 //! Stage one: a fetcher takes a partition's lease and follows its cursor, page by page.
 //!
-//! While a page is being committed, the next one is being fetched; a crash therefore costs at most one page asked
-//! twice. What a page transaction could not answer for (a connection lost at COMMIT) is looked up, never sent again.
+//! While a page is being committed, the next one is being fetched. A page that is durable is never asked for again; a
+//! crash costs at most the page whose commit was under way and the one being fetched beside it. What a page transaction could not answer for (a connection lost at COMMIT) is looked up, never sent again.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,10 +27,7 @@ pub(super) async fn fetcher(context: Arc<Context>, source: Arc<dyn Source>) -> R
     while !context.stop_fetching.is_cancelled() {
         let change = context.next_change();
         let Some(checkpoint) = take(&context, one_by_one).await? else {
-            let mut reader = context.shared.store.database().read().await?;
-            let remaining = jobs::remaining(reader.conn(), context.id()).await?;
-            drop(reader);
-            if remaining.partitions == 0 {
+            if nothing_left(&context).await? {
                 return Ok(());
             }
             change.wait().await;
@@ -53,19 +51,51 @@ pub(super) async fn fetcher(context: Arc<Context>, source: Arc<dyn Source>) -> R
             }
         };
         release(&context, part, epoch).await?;
+        context.parts.give_back(part).await;
+        match result {
+            Ok(()) => {}
+            Err(HostError::Fenced) => context.next_change().wait().await,
+            Err(HostError::Stop(stop)) if stop.to == Status::Failed && stop.drain && !one_by_one => {
+                // The partitions are independent: the others go on, and the job fails when they are through.
+                context.parts.break_off(part, stop);
+            }
+            Err(error) => return Err(error),
+        }
         context.wake();
-        result?;
     }
     Ok(())
 }
 
+/// Whether every partition has ended or failed; if one failed, the job comes to a stop for its reason.
+async fn nothing_left(context: &Context) -> Result<bool, HostError> {
+    let mut reader = context.shared.store.database().read().await?;
+    let remaining = jobs::remaining(reader.conn(), context.id()).await?;
+    drop(reader);
+    let (broken, first_failure) = context.parts.failures();
+    match first_failure {
+        Some(stop) if remaining.partitions <= i64::from(small(broken)) => Err(HostError::Stop(stop)),
+        _ => Ok(remaining.partitions == 0),
+    }
+}
+
 /// Takes a free partition and begins a run of it.
 async fn take(context: &Context, one_by_one: bool) -> Result<Option<Checkpoint>, HostError> {
-    let mut tx = context.shared.store.database().begin().await?;
-    let lease = seconds(context.shared.limits.lease);
     let shared = &context.shared;
+    let mut held = context.parts.look().await;
+    let busy = context.parts.busy(&held);
+    let mut reader = shared.store.database().read().await?;
+    let free =
+        partitions::any_free(reader.conn(), context.id(), &shared.holder, one_by_one, shared.alone, &busy)
+            .await?;
+    drop(reader);
+    if !free {
+        return Ok(None);
+    }
+    let mut tx = shared.store.database().begin().await?;
+    let lease = seconds(shared.limits.lease);
     let taken =
-        partitions::take(tx.conn(), context.id(), &shared.holder, lease, one_by_one, shared.alone).await?;
+        partitions::take(tx.conn(), context.id(), &shared.holder, lease, one_by_one, shared.alone, &busy)
+            .await?;
     let Some(mut checkpoint) = taken else {
         tx.rollback().await?;
         return Ok(None);
@@ -73,23 +103,29 @@ async fn take(context: &Context, one_by_one: bool) -> Result<Option<Checkpoint>,
     if pages::flush_chunk(tx.conn(), context.id(), checkpoint.part, checkpoint.epoch).await? {
         checkpoint.chunked = checkpoint.staged;
     }
-    begin_run(context, &mut tx, &mut checkpoint).await?;
+    if let Some(run) = begin_run(context, &mut tx, checkpoint.part, checkpoint.epoch).await? {
+        checkpoint.run = run;
+        checkpoint.run_records = 0;
+    }
     failpoint::pass("lease.before_commit");
     tx.commit().await?;
     failpoint::pass("lease.after_commit");
+    held.push(checkpoint.part);
+    drop(held);
     context.observe(&JobEvent::RunStarted { run: checkpoint.run });
     Ok(Some(checkpoint))
 }
 
-/// A run of its own for every stretch of fetching: after a take-over, and at a run boundary.
-async fn begin_run(context: &Context, tx: &mut db::Tx, checkpoint: &mut Checkpoint) -> Result<(), HostError> {
-    let job = jobs::get(tx.conn(), context.id()).await?;
-    let run = job.map_or(1, |job| job.run + 1);
-    partitions::begin_run(tx.conn(), context.id(), checkpoint.part, checkpoint.epoch, run).await?;
-    jobs::set_run(tx.conn(), context.id(), run).await?;
-    checkpoint.run = run;
-    checkpoint.run_records = 0;
-    Ok(())
+/// A run of its own for every stretch of fetching: after a take-over, and at a run boundary. `None`: the epoch is over.
+async fn begin_run(
+    context: &Context,
+    tx: &mut db::Tx,
+    part: i32,
+    epoch: i64,
+) -> Result<Option<i32>, HostError> {
+    let run = jobs::next_run(tx.conn(), context.id()).await?;
+    let held = partitions::begin_run(tx.conn(), context.id(), part, epoch, run).await?;
+    Ok(held.then_some(run))
 }
 
 async fn release(context: &Context, part: i32, epoch: i64) -> Result<(), HostError> {
@@ -114,6 +150,10 @@ pub(super) async fn flush_tails(context: &Context) -> Result<bool, HostError> {
 /// Renews the lease three times within it. Returns when it is lost (`None`) or when the database could not be
 /// reached for so long that it will be.
 async fn heartbeat(context: &Context, part: i32, epoch: i64) -> Option<db::Error> {
+    if context.shared.alone {
+        // Nobody can take over, and a renewal would queue behind a long chunk for the one writer there is.
+        return std::future::pending().await;
+    }
     let lease = context.shared.limits.lease;
     let mut renewed = Instant::now();
     loop {
@@ -157,6 +197,8 @@ struct Fetch<'f> {
     /// As stored: the next commit must find it unchanged.
     position: Position,
     segment: OpenSegment,
+    /// Pages fetched over the life of the partition, as the next commit must find it.
+    pages: i64,
     /// Staged records that are in no chunk yet, for the handoff. Taking over puts a former tail into a chunk.
     tail: Vec<StagedRecord>,
 }
@@ -183,6 +225,7 @@ async fn fetch(
         run_began: Instant::now(),
         position,
         segment: OpenSegment::new(&checkpoint, resumed),
+        pages: checkpoint.pages,
         tail: Vec::new(),
     };
     fetch.follow(lost).await
@@ -306,14 +349,11 @@ impl Fetch<'_> {
             });
         }
         let mut tx = self.context.shared.store.database().begin().await?;
-        self.run += 1;
-        let held =
-            partitions::begin_run(tx.conn(), self.context.id(), self.part, self.epoch, self.run).await?;
-        jobs::set_run(tx.conn(), self.context.id(), self.run).await?;
-        if !held {
+        let Some(run) = begin_run(self.context, &mut tx, self.part, self.epoch).await? else {
             return Ok(false);
-        }
+        };
         tx.commit().await?;
+        self.run = run;
         self.run_records = 0;
         self.run_began = Instant::now();
         self.context.observe(&JobEvent::RunStarted { run: self.run });
@@ -345,15 +385,16 @@ impl Fetch<'_> {
         lost: &CancellationToken,
     ) -> Result<Option<Fetched>, HostError> {
         let anchor = Position::from_stored(&self.segment.anchor)
-            .map_err(|error| HostError::Stop(Stop::failed(error.to_string())))?;
+            .map_err(|error| HostError::Stop(Stop::fetching(error.to_string())))?;
         tracing::info!(job = %self.context.id(), reason, anchor = %anchor, "fetching the segment again to find a fresh cursor");
         let mut at = anchor;
         let mut seen = 0usize;
+        let mut walked = HashSet::new();
         loop {
             let fetched = match self.ask(at.clone(), lost).await {
                 None => return Ok(None),
                 Some(Err(SourceError::CursorExpired(again))) => {
-                    return Err(HostError::Stop(Stop::failed(format!(
+                    return Err(HostError::Stop(Stop::fetching(format!(
                         "the source no longer accepts {at}, from which the open segment began: {again}"
                     ))));
                 }
@@ -366,7 +407,7 @@ impl Fetch<'_> {
             let came = fetched.page.records.iter().map(|raw| crate::Fingerprint::of(raw));
             let overlap = known.len().min(fetched.page.records.len());
             if let Some(place) = came.zip(known).position(|(came, known)| came != *known) {
-                return Err(HostError::Stop(Stop::failed(format!(
+                return Err(HostError::Stop(Stop::fetching(format!(
                     "after its cursor died the source gave another record {} of segment {} than was staged; \
                      start a new job, or cancel this one",
                     seen + place,
@@ -380,12 +421,23 @@ impl Fetch<'_> {
                 return Ok(Some(Fetched { at: self.position.clone(), page, took: fetched.took }));
             }
             match &fetched.page.next {
-                Position::At(_) if fetched.page.next != at => at = fetched.page.next.clone(),
+                next @ Position::At(_) if walked.insert(next.to_stored()) => at = next.clone(),
+                Position::End if seen < self.segment.fingerprints.len() => {
+                    return Err(HostError::Stop(Stop::fetching(format!(
+                        "after its cursor died the source ends after record {seen} of segment {}, of which {} were \
+                         staged; start a new job, or cancel this one",
+                        self.segment.segment,
+                        self.segment.fingerprints.len()
+                    ))));
+                }
                 Position::End => {
                     let page = Page { records: Vec::new(), ..fetched.page };
                     return Ok(Some(Fetched { at: self.position.clone(), page, took: fetched.took }));
                 }
-                _ => return Err(SourceError::Malformed(format!("{at} leads to itself")).into()),
+                next => {
+                    let ring = format!("the cursors form a ring: {next} was visited before");
+                    return Err(SourceError::Malformed(ring).into());
+                }
             }
         }
     }
@@ -480,14 +532,13 @@ impl Fetch<'_> {
     /// Reads the checkpoint with a lock, which waits for a commit that is still in flight at the server.
     async fn was_committed(&self, commit: &Commit) -> Result<bool, HostError> {
         let mut tx = self.context.shared.store.database().begin().await?;
-        let (epoch, position, staged) =
-            partitions::position_after_doubt(tx.conn(), self.context.id(), self.part).await?;
+        let found = partitions::progress_after_doubt(tx.conn(), self.context.id(), self.part).await?;
         tx.rollback().await?;
-        if epoch != self.epoch {
+        if found.epoch != self.epoch {
             self.fenced().await?;
         }
-        let staged_after = if commit.close { 0 } else { self.segment.staged };
-        Ok(position == commit.to.to_stored() && staged == staged_after)
+        Ok(found.pages == self.pages + i64::from(small(commit.pages.len()))
+            && found.segment == commit.segment + i32::from(commit.close))
     }
 
     /// The commit was refused: somebody else fetches this partition now, or the job was cancelled.
@@ -500,13 +551,14 @@ impl Fetch<'_> {
             tracing::warn!(job = %self.context.id(), part = self.part, epoch = self.epoch,
                 "another fetcher took this partition over; this one stops");
         }
-        Err(HostError::Db(db::Error::Connection(sqlx::Error::PoolClosed)))
+        Err(HostError::Fenced)
     }
 
     /// After the commit: memory follows the database.
     fn committed(&mut self, commit: Commit) {
         let records = small(commit.records.len());
         self.run_records += i64::from(records);
+        self.pages += i64::from(small(commit.pages.len()));
         self.position = commit.to.clone();
         if let Some(chunk) = commit.chunk {
             self.segment.chunked = chunk.first_ordinal + chunk.records;

@@ -1,6 +1,6 @@
 //! What was just staged need not be read back: chunks pass through memory while there is room.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
@@ -19,8 +19,24 @@ pub(super) struct Handoff {
 #[derive(Default)]
 struct Held {
     bytes: usize,
-    chunks: HashMap<Key, Vec<StagedRecord>>,
+    chunks: BTreeMap<Key, Vec<StagedRecord>>,
     unsettled: usize,
+}
+
+/// Workers of this process may be that many chunks behind the foremost one.
+const BEHIND_MAX: usize = 16;
+
+impl Held {
+    /// Chunks come in order: those far behind were taken by another process, and their place is wanted.
+    fn forget_before(&mut self, key: Key) {
+        let behind = self.chunks.range(..key).count();
+        for _ in BEHIND_MAX..behind {
+            if let Some((_, records)) = self.chunks.pop_first() {
+                self.bytes -= bytes_of(&records);
+                self.unsettled = self.unsettled.saturating_sub(1);
+            }
+        }
+    }
 }
 
 fn bytes_of(records: &[StagedRecord]) -> usize {
@@ -46,7 +62,9 @@ impl Handoff {
     /// Takes a chunk, if it is here and still has that many records.
     pub(super) fn take(&self, key: Key, count: i32) -> Option<Vec<StagedRecord>> {
         let mut held = self.held.lock();
-        let records = held.chunks.remove(&key)?;
+        let records = held.chunks.remove(&key);
+        held.forget_before(key);
+        let records = records?;
         held.bytes -= bytes_of(&records);
         (i32::try_from(records.len()) == Ok(count)).then_some(records)
     }

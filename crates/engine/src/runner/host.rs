@@ -6,15 +6,16 @@ use std::sync::Arc;
 use db::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::busy::{Parts, Picked};
 use super::handoff::Handoff;
-use super::{Event, Shared, check, fetch, work};
+use super::{Event, Shared, check, fetch, undo, work};
 use crate::failpoint;
 use crate::job::Mode;
-use crate::store::{jobs, pages, partitions};
+use crate::store::{chunks, jobs, pages, partitions};
 use crate::{Job, JobEvent, JobId, Kind, Sink, SinkError, Source, SourceError, Status};
 
 /// Why a loop of a job cannot go on.
@@ -26,6 +27,9 @@ pub(super) enum HostError {
     /// The job itself comes to a stop, in a state that says why.
     #[error("{}", .0.reason.as_deref().unwrap_or("stopped"))]
     Stop(Stop),
+    /// Another fetcher has taken the partition over, or the job was cancelled; nothing is wrong here.
+    #[error("another fetcher has taken over")]
+    Fenced,
 }
 
 /// A state the job is to move to once what is staged was processed.
@@ -36,11 +40,23 @@ pub(super) struct Stop {
     pub(super) until: Option<Timestamp>,
     /// Process what is staged first.
     pub(super) drain: bool,
+    /// Undo what the job wrote.
+    pub(super) undo: bool,
 }
 
 impl Stop {
     pub(super) fn failed(reason: impl Into<String>) -> Self {
-        Self { to: Status::Failed, reason: Some(reason.into()), until: None, drain: false }
+        Self { to: Status::Failed, reason: Some(reason.into()), until: None, drain: false, undo: false }
+    }
+
+    /// The source failed; what it gave before is processed first.
+    pub(super) fn fetching(reason: impl Into<String>) -> Self {
+        Self { drain: true, ..Self::failed(reason) }
+    }
+
+    /// The job's rule forbids to go on, and what it wrote is undone.
+    pub(super) fn undoing(reason: impl Into<String>) -> Self {
+        Self { undo: true, ..Self::failed(reason) }
     }
 }
 
@@ -51,7 +67,7 @@ impl From<SourceError> for Stop {
             SourceError::WaitUntil { until, .. } => (Status::Waiting, Some(*until)),
             _ => (Status::Failed, None),
         };
-        Self { to, reason: Some(error.to_string()), until, drain: true }
+        Self { to, reason: Some(error.to_string()), until, drain: true, undo: false }
     }
 }
 
@@ -83,6 +99,8 @@ pub(super) struct Context {
     pub(super) stop_fetching: CancellationToken,
     /// All loops stop at the next safe point.
     pub(super) halt: CancellationToken,
+    pub(super) parts: Parts,
+    pub(super) picked: Picked,
     stop: Mutex<Option<Stop>>,
 }
 
@@ -118,10 +136,15 @@ impl Context {
         Change { notified, context: self }
     }
 
-    /// The first stop wins; a later one is a consequence of it.
+    /// The first stop wins; a later one is a consequence of it. Only one that cannot wait replaces one that can.
     fn stop_with(&self, stop: Stop) {
         let drain = stop.drain;
-        self.stop.lock().get_or_insert(stop);
+        {
+            let mut known = self.stop.lock();
+            if known.as_ref().is_none_or(|known| known.drain && !drain) {
+                *known = Some(stop);
+            }
+        }
         self.stop_fetching.cancel();
         if !drain {
             self.halt.cancel();
@@ -151,19 +174,29 @@ impl Change<'_> {
     }
 }
 
-/// Hosts the job until it has come to an end, was stopped, or the database fails.
-pub(super) async fn host(shared: Arc<Shared>, id: JobId, stop: CancellationToken) -> db::Result<()> {
-    let Some(job) = shared.store.job(id).await? else { return Ok(()) };
+/// Hosts the job until it has come to an end, was stopped, or the database fails. `false`: it cannot be hosted here.
+pub(super) async fn host(shared: Arc<Shared>, id: JobId, stop: CancellationToken) -> db::Result<bool> {
+    let Some(job) = shared.store.job(id).await? else { return Ok(true) };
     let Some(kind) = shared.kinds.iter().find(|kind| kind.name() == job.kind).cloned() else {
         // Another process may know this kind.
         tracing::debug!(job = %id, kind = job.kind, "no such kind of job in this process");
-        return Ok(());
+        return Ok(false);
     };
     let sink = match kind.sink(&job).await {
         Ok(sink) => sink,
         Err(SinkError::Db(error)) => return Err(error),
-        Err(error) => return move_job(&shared, &job, &*kind, &Stop::failed(error.to_string())).await,
+        Err(error) if job.status == Status::Running => {
+            move_job(&shared, &job, &*kind, &Stop::failed(error.to_string())).await?;
+            return Ok(true);
+        }
+        Err(error) => {
+            tracing::error!(job = %id, %error, "what the job wrote cannot be undone in this process");
+            return Ok(false);
+        }
     };
+    let mut reader = shared.store.database().read().await?;
+    let undoing = jobs::phase(reader.conn(), id).await?.undoing;
+    drop(reader);
     let halt = stop.child_token();
     let context = Arc::new(Context {
         handoff: Handoff::new(shared.limits.handoff_bytes),
@@ -173,16 +206,26 @@ pub(super) async fn host(shared: Arc<Shared>, id: JobId, stop: CancellationToken
         changed: Notify::new(),
         stop_fetching: halt.child_token(),
         halt,
+        parts: Parts::default(),
+        picked: Picked::default(),
         stop: Mutex::new(None),
         job,
     });
+    if undoing {
+        return undo::undo(&context).await.map(|()| true);
+    }
     if context.job.status != Status::Running {
-        return undo(&context).await;
+        return Ok(true);
     }
     let result = run(&context).await;
     context.halt.cancel();
+    conclude(&context, result).await.map(|()| true)
+}
+
+/// Moves the job to where its loops came to a stop.
+async fn conclude(context: &Context, result: Result<(), HostError>) -> db::Result<()> {
     match result {
-        Ok(()) => Ok(()),
+        Ok(()) | Err(HostError::Fenced) => Ok(()),
         Err(HostError::Db(error)) if error.is_transient() || matches!(error, db::Error::CommitUnknown(_)) => {
             Err(error)
         }
@@ -198,7 +241,11 @@ pub(super) async fn host(shared: Arc<Shared>, id: JobId, stop: CancellationToken
 async fn run(context: &Arc<Context>) -> Result<(), HostError> {
     let source = match context.kind.source(&context.job).await {
         Ok(source) => source,
-        Err(error) => return Err(error.into()),
+        Err(error) => {
+            // What is staged needs no source.
+            context.stop_with(error.into());
+            None
+        }
     };
     if let Some(source) = &source {
         partition(context, &**source).await?;
@@ -227,7 +274,9 @@ async fn run(context: &Arc<Context>) -> Result<(), HostError> {
 }
 
 fn start_workers(context: &Arc<Context>, loops: &mut JoinSet<Result<(), HostError>>) {
-    let workers = if context.sink.parallel() { context.shared.limits.workers.max(1) } else { 1 };
+    // On SQLite one transaction writes at a time; a second worker would only wait.
+    let side_by_side = context.sink.parallel() && !context.shared.alone;
+    let workers = if side_by_side { context.shared.limits.workers.max(1) } else { 1 };
     for _ in 0..workers {
         loops.spawn(work::worker(context.clone()));
     }
@@ -245,14 +294,25 @@ async fn partition(context: &Context, source: &dyn Source) -> Result<(), HostErr
     let specs = source.partitions().await?;
     let mut tx = database.begin().await?;
     match partitions::insert(tx.conn(), context.id(), &specs).await {
-        // Another process was faster; its answer is the same.
-        Err(db::Error::Unique { .. }) => return Ok(()),
+        Err(db::Error::Unique { .. }) => {
+            tx.rollback().await?;
+            return partitioned_elsewhere(context).await;
+        }
         inserted => inserted?,
     }
     failpoint::pass("lease.before_commit");
     tx.commit().await?;
     failpoint::pass("lease.after_commit");
     Ok(())
+}
+
+/// Another process was faster, and its answer is the same; or the source named two partitions alike.
+async fn partitioned_elsewhere(context: &Context) -> Result<(), HostError> {
+    let mut reader = context.shared.store.database().read().await?;
+    if jobs::phase(reader.conn(), context.id()).await?.partitioned {
+        return Ok(());
+    }
+    Err(SourceError::Malformed("the source names two partitions alike".into()).into())
 }
 
 /// Follows the job's state in the database; halts the loops when somebody stopped the job. Returns on a broken
@@ -286,20 +346,13 @@ async fn coordinate(
     loop {
         let change = context.next_change();
         while let Some(ended) = loops.try_join_next() {
-            match ended {
-                Ok(Ok(())) => {}
-                Ok(Err(HostError::Stop(stop))) => context.stop_with(stop),
-                Ok(Err(HostError::Db(error))) => return Err(error.into()),
-                Err(panicked) => {
-                    context.stop_with(Stop::failed(format!("a loop of the job broke: {panicked}")))
-                }
-            }
+            take_end(context, ended)?;
         }
-        if context.halt.is_cancelled() && context.stopped().is_none() {
-            return halted(context).await;
-        }
-        if let Some(stop) = context.stopped().filter(|stop| !stop.drain) {
-            return Err(HostError::Stop(stop));
+        if context.halt.is_cancelled() {
+            return match context.stopped() {
+                Some(stop) if !stop.drain => Err(HostError::Stop(stop)),
+                _ => halted(context).await,
+            };
         }
         let remaining = tidy(context).await?;
         if remaining.partitions == 0 && checking {
@@ -309,19 +362,38 @@ async fn coordinate(
             checking = false;
             continue;
         }
-        if remaining.chunks == 0 || checking {
-            if let Some(stop) = context.stopped() {
+        if let Some(stop) = context.stopped() {
+            if checking || drained(context).await? {
                 return Err(HostError::Stop(stop));
             }
-            if remaining.partitions == 0 && remaining.chunks == 0 {
-                return finish(context, remaining.segments).await;
+        } else if remaining.partitions == 0 && remaining.chunks == 0 {
+            if finish(context).await? {
+                return Ok(());
             }
-            if without_source {
-                await_token(context, hosted_since).await?;
-            }
+        } else if without_source && (checking || drained(context).await?) {
+            await_token(context, hosted_since).await?;
         }
-        change.wait().await;
+        tokio::select! {
+            () = change.wait() => {}
+            Some(ended) = loops.join_next(), if !loops.is_empty() => take_end(context, ended)?,
+        }
     }
+}
+
+fn take_end(context: &Context, ended: Result<Result<(), HostError>, JoinError>) -> Result<(), HostError> {
+    match ended {
+        Ok(Ok(()) | Err(HostError::Fenced)) => {}
+        Ok(Err(HostError::Stop(stop))) => context.stop_with(stop),
+        Ok(Err(HostError::Db(error))) => return Err(error.into()),
+        Err(panicked) => context.stop_with(Stop::failed(format!("a loop of the job broke: {panicked}"))),
+    }
+    Ok(())
+}
+
+/// Whether nothing that is staged can be processed now. A serial sink leaves the chunks behind an unfinished partition.
+async fn drained(context: &Context) -> Result<bool, HostError> {
+    let mut reader = context.shared.store.database().read().await?;
+    Ok(!chunks::any_due(reader.conn(), context.id(), !context.sink.parallel()).await?)
 }
 
 /// Cleans what is settled and tells what is left.
@@ -350,32 +422,44 @@ async fn tidy(context: &Context) -> Result<jobs::Remaining, HostError> {
     Ok(jobs::Remaining { segments: remaining.segments - cleaned, ..remaining })
 }
 
-/// Completes the job; if its numbers do not add up, it fails and says so.
-async fn finish(context: &Context, uncleaned: i64) -> Result<(), HostError> {
+/// Completes the job; if its numbers do not add up, it fails and says so. `false`: another process is still cleaning.
+async fn finish(context: &Context) -> Result<bool, HostError> {
     let mut tx = context.shared.store.database().begin().await?;
     let completed = jobs::complete(tx.conn(), context.id()).await?;
     failpoint::pass("complete.before_commit");
     tx.commit().await?;
     failpoint::pass("complete.after_commit");
-    let job = context.shared.store.job(context.id()).await?;
-    match job {
-        Some(job) if completed => {
-            context.observe(&JobEvent::RunCompleted {
-                run: job.run,
-                counts: job.counts,
-                fetched: job.fetched,
-            });
-            context.kind.observe(&job, &JobEvent::Moved { to: Status::Completed, reason: None });
-            context.send(Event::Moved { job: job.id, to: Status::Completed });
-            Ok(())
-        }
-        Some(job) if job.status == Status::Running => Err(HostError::Stop(Stop::failed(format!(
-            "the numbers do not add up: {} records were fetched, {} have an outcome, {uncleaned} segments are not clean",
-            job.fetched,
-            job.counts.records()
-        )))),
-        _ => Ok(()),
+    let Some(job) = context.shared.store.job(context.id()).await? else { return Ok(true) };
+    if completed {
+        context.observe(&JobEvent::RunCompleted { run: job.run, counts: job.counts, fetched: job.fetched });
+        context.kind.observe(&job, &JobEvent::Moved { to: Status::Completed, reason: None });
+        context.send(Event::Moved { job: job.id, to: Status::Completed });
+        return Ok(true);
     }
+    if job.status != Status::Running {
+        halted(context).await?;
+        return Ok(true);
+    }
+    let mut reader = context.shared.store.database().read().await?;
+    let remaining = jobs::remaining(reader.conn(), context.id()).await?;
+    let cleaning = pages::any_cleanable(reader.conn(), context.id()).await?;
+    drop(reader);
+    if cleaning || remaining.partitions > 0 || remaining.chunks > 0 {
+        return Ok(false);
+    }
+    // Another process may have cleaned the last segment between the two looks.
+    let mut tx = context.shared.store.database().begin().await?;
+    let completed = jobs::complete(tx.conn(), context.id()).await?;
+    tx.rollback().await?;
+    if completed {
+        return Ok(false);
+    }
+    Err(HostError::Stop(Stop::failed(format!(
+        "the numbers do not add up: {} records were fetched, {} have an outcome, {} segments are not clean",
+        job.fetched,
+        job.counts.records(),
+        remaining.segments
+    ))))
 }
 
 /// The loops were halted: by a stop of this process, or because somebody moved the job.
@@ -384,11 +468,9 @@ async fn halted(context: &Context) -> Result<(), HostError> {
     if job.status == Status::Running {
         return Ok(());
     }
+    context.observe(&JobEvent::RunCompleted { run: job.run, counts: job.counts, fetched: job.fetched });
     context.kind.observe(&job, &JobEvent::Moved { to: job.status, reason: job.reason.clone() });
     context.send(Event::Moved { job: job.id, to: job.status });
-    if job.status == Status::Cancelled {
-        discard(&context.shared, job.id).await?;
-    }
     Ok(())
 }
 
@@ -411,19 +493,21 @@ async fn await_token(context: &Context, hosted_since: Instant) -> Result<(), Hos
         return Ok(());
     }
     let reason = "pages are left to fetch and no token is at hand; resume the job with the source's token";
-    Err(HostError::Stop(Stop {
-        to: Status::AwaitingToken,
-        reason: Some(reason.into()),
-        until: None,
-        drain: true,
-    }))
+    Err(HostError::Stop(Stop { to: Status::AwaitingToken, ..Stop::fetching(reason) }))
 }
 
 /// Moves the job and tells it.
 async fn move_job(shared: &Shared, job: &Job, kind: &dyn Kind, stop: &Stop) -> db::Result<()> {
-    if !shared.store.move_job(job.id, stop.to, stop.reason.as_deref(), stop.until).await? {
-        return Ok(());
+    let mut tx = shared.store.database().begin().await?;
+    if !jobs::move_to(tx.conn(), job.id, stop.to, stop.reason.as_deref(), stop.until).await? {
+        return tx.rollback().await;
     }
+    if stop.undo {
+        jobs::set_undoing(tx.conn(), job.id, true).await?;
+    }
+    failpoint::pass("state.before_commit");
+    tx.commit().await?;
+    failpoint::pass("state.after_commit");
     if let Some(now) = shared.store.job(job.id).await? {
         kind.observe(
             &now,
@@ -432,44 +516,5 @@ async fn move_job(shared: &Shared, job: &Job, kind: &dyn Kind, stop: &Stop) -> d
         kind.observe(&now, &JobEvent::Moved { to: stop.to, reason: stop.reason.clone() });
     }
     let _ = shared.events.send(Event::Moved { job: job.id, to: stop.to });
-    Ok(())
-}
-
-const DISCARD_AT_ONCE: i64 = 5000;
-
-/// Removes what a cancelled job staged.
-async fn discard(shared: &Shared, id: JobId) -> db::Result<()> {
-    loop {
-        let mut tx = shared.store.database().begin().await?;
-        let gone = jobs::discard_staged(tx.conn(), id, DISCARD_AT_ONCE).await?;
-        tx.commit().await?;
-        if gone < DISCARD_AT_ONCE {
-            return Ok(());
-        }
-    }
-}
-
-const UNDO_AT_ONCE: i64 = 500;
-
-/// Undoes what a job wrote whose rule forbade to go on. The mark in the job makes this resume after a crash.
-async fn undo(context: &Context) -> db::Result<()> {
-    let database = context.shared.store.database();
-    while !context.halt.is_cancelled() {
-        let mut tx = database.begin().await?;
-        let gone = match context.sink.undo(&mut tx, context.id(), UNDO_AT_ONCE).await {
-            Ok(gone) => gone,
-            Err(SinkError::Db(error)) => return Err(error),
-            Err(error) => {
-                tracing::error!(job = %context.id(), %error, "what the job wrote cannot be undone");
-                0
-            }
-        };
-        if gone == 0 {
-            jobs::set_undoing(tx.conn(), context.id(), false).await?;
-            tx.commit().await?;
-            return Ok(());
-        }
-        tx.commit().await?;
-    }
     Ok(())
 }

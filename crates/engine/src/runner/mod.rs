@@ -7,11 +7,13 @@
 //! A host that meets a broken database ends and is started again after a pause, from what is stored: the path after
 //! a lost connection is the path after a crash.
 
+mod busy;
 mod check;
 mod fetch;
 mod handoff;
 mod host;
 mod open_segment;
+mod undo;
 mod work;
 
 use std::collections::HashMap;
@@ -213,10 +215,16 @@ impl Runner {
     pub async fn rest_of(&self, id: JobId) -> Result<Option<Job>> {
         let mut errors = 0;
         loop {
-            match self.shared.store.job(id).await {
-                Ok(Some(job)) if matches!(job.status, Status::Queued | Status::Running | Status::Waiting) => {
-                }
-                Ok(job) => return Ok(job),
+            match self.status_of(id).await {
+                // The sums of a long job are not read before they are wanted.
+                Ok(Some(Status::Queued | Status::Running | Status::Waiting)) => {}
+                Ok(_) => match self.shared.store.job(id).await {
+                    // Resumed in between.
+                    Ok(Some(job))
+                        if matches!(job.status, Status::Queued | Status::Running | Status::Waiting) => {}
+                    Err(error) if error.is_transient() => {}
+                    known => return known,
+                },
                 Err(error) if error.is_transient() => {
                     errors += 1;
                     tokio::time::sleep(rest(errors)).await;
@@ -225,6 +233,11 @@ impl Runner {
             }
             tokio::time::sleep(self.shared.limits.poll).await;
         }
+    }
+
+    async fn status_of(&self, id: JobId) -> Result<Option<Status>> {
+        let mut reader = self.shared.store.database().read().await?;
+        jobs::status(reader.conn(), id).await
     }
 
     async fn tick(
@@ -240,7 +253,11 @@ impl Runner {
         self.start_due().await?;
         let mut reader = self.shared.store.database().read().await?;
         let active = jobs::active(reader.conn()).await?;
+        let discardable = jobs::discardable(reader.conn()).await?;
         drop(reader);
+        for id in discardable {
+            undo::discard(&self.shared, id).await?;
+        }
         for (id, _) in active {
             if self.may_host(id) {
                 let runner = self.clone();
@@ -305,6 +322,10 @@ impl Runner {
                 tracing::warn!(job = %id, %error, "the job's loops stopped; they start again from the checkpoint");
                 let failures = failures.saturating_add(1);
                 hosted.insert(id, HostState::Resting { failures, until: Instant::now() + rest(failures) });
+            }
+            // Another process knows this kind of job; no need to look at it with every poll.
+            (Ok(false), _) => {
+                hosted.insert(id, HostState::Resting { failures: 0, until: Instant::now() + REST_LONGEST });
             }
             (_, _) => self.shared.nudge.notify_one(),
         }

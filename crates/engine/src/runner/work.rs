@@ -1,5 +1,6 @@
 //! Stage two: a worker claims a chunk, lets the sink write it, and settles it, in one transaction.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use db::{Timestamp, Tx};
 use tokio::time::Instant;
 
 use super::Event;
+use super::busy::Held;
 use super::host::{Context, HostError, Stop};
 use crate::failpoint;
 use crate::manifest::{self, Entry};
@@ -28,7 +30,7 @@ pub(super) async fn worker(context: Arc<Context>) -> Result<(), HostError> {
     let serial = !context.sink.parallel();
     while !context.halt.is_cancelled() {
         let change = context.next_change();
-        let Some(chunk) = attempt(&context, serial).await? else {
+        let Some((chunk, _held)) = attempt(&context, serial).await? else {
             change.wait().await;
             continue;
         };
@@ -41,22 +43,23 @@ pub(super) async fn worker(context: Arc<Context>) -> Result<(), HostError> {
 }
 
 /// Counts an attempt in a small transaction of its own, so that a chunk which kills its worker is noticed.
-async fn attempt(context: &Context, serial: bool) -> Result<Option<Chunk>, HostError> {
+async fn attempt(context: &Context, serial: bool) -> Result<Option<(Chunk, Held<'_>)>, HostError> {
+    let _turn = context.picked.turn().await;
     let mut reader = context.shared.store.database().read().await?;
-    let ready = jobs::remaining(reader.conn(), context.id()).await?.chunks > 0;
+    let due = chunks::any_due(reader.conn(), context.id(), serial).await?;
     drop(reader);
-    if !ready {
+    if !due {
         return Ok(None);
     }
     let mut tx = context.shared.store.database().begin().await?;
-    let Some(chunk) = chunks::attempt(tx.conn(), context.id(), serial).await? else {
+    let Some(chunk) = chunks::attempt(tx.conn(), context.id(), serial, &context.picked.keys()).await? else {
         tx.rollback().await?;
         return Ok(None);
     };
     failpoint::pass("attempt.before_commit");
     tx.commit().await?;
     failpoint::pass("attempt.after_commit");
-    Ok(Some(chunk))
+    Ok(Some((chunk, context.picked.hold(chunk.key()))))
 }
 
 /// A chunk that was begun too often without being settled: it is halved, until the record that kills its worker stands
@@ -124,6 +127,7 @@ async fn process(context: &Context, chunk: &Chunk, serial: bool) -> Result<(), H
                 context.shared.metrics.retry(deadlock);
                 retries += 1;
                 if retries > context.shared.limits.chunk_retries_max {
+                    forgive(context, chunk).await?;
                     return Err(HostError::Stop(Stop::failed(format!(
                         "a chunk did not go through in {retries} tries: {error}"
                     ))));
@@ -133,7 +137,7 @@ async fn process(context: &Context, chunk: &Chunk, serial: bool) -> Result<(), H
                 }
                 tokio::time::sleep(pause(retries)).await;
             }
-            Err(Undone::Abort(reason)) => return abort(context, reason).await,
+            Err(Undone::Abort(reason)) => return Err(HostError::Stop(Stop::undoing(reason))),
             Err(Undone::Stop(error)) => {
                 forgive(context, chunk).await?;
                 return Err(error);
@@ -189,14 +193,6 @@ async fn was_settled(context: &Context, chunk: &Chunk) -> Result<bool, HostError
         }
     }
     Ok(look_up().await?)
-}
-
-/// The job's rule forbids to go on: mark it so that what it wrote is undone, also after a crash.
-async fn abort(context: &Context, reason: String) -> Result<(), HostError> {
-    let mut tx = context.shared.store.database().begin().await?;
-    jobs::set_undoing(tx.conn(), context.id(), true).await?;
-    tx.commit().await?;
-    Err(HostError::Stop(Stop::failed(reason)))
 }
 
 /// One transaction over a chunk.
@@ -331,17 +327,18 @@ pub(super) fn settle(
     let mut entries = Vec::with_capacity(records.len());
     let mut exceptions = Vec::new();
     for (record, written) in records.iter().zip(written) {
+        let reason = reason_of(written);
         counts.add(written.outcome, written.targets);
         entries.push(Entry {
             ordinal: record.place.ordinal,
             source_id: written.source_id.clone(),
             reference: written.reference.clone(),
             outcome: written.outcome,
-            reason: written.reason.as_ref().map(|reason| reason.code.to_string()),
+            reason: reason.as_ref().map(|reason| reason.code.to_string()),
             came: *record.fingerprint.as_bytes(),
             written: written.digest,
         });
-        if let Some(reason) = &written.reason {
+        if let Some(reason) = reason {
             exceptions.push(Exception {
                 ordinal: record.place.ordinal,
                 source_id: written.source_id.as_deref().map(storable),
@@ -354,6 +351,15 @@ pub(super) fn settle(
         }
     }
     Settlement { counts, block: manifest::pack(&entries), exceptions, retries, process_micros, notes_max }
+}
+
+/// The sink's reason; where it owes one and gave none, a failed record must still be in quarantine.
+fn reason_of(written: &Written) -> Option<Cow<'_, Reason>> {
+    let owed = matches!(written.outcome, Outcome::Skipped | Outcome::Filtered | Outcome::Failed);
+    match &written.reason {
+        Some(reason) => Some(Cow::Borrowed(reason)),
+        None => owed.then(|| Cow::Owned(Reason::new("unexplained", "no reason was given"))),
+    }
 }
 
 /// Postgres keeps no U+0000 in a text; a message about it shows it as the symbol for it.

@@ -168,9 +168,9 @@ pub async fn set_undoing(conn: Conn<'_>, id: JobId, undoing: bool) -> Result<()>
     db::dispatch!(conn, set_undoing(id.0, undoing))
 }
 
-/// Raises the run number; no-op if it is already at least `run`.
-pub async fn set_run(conn: Conn<'_>, id: JobId, run: i32) -> Result<bool> {
-    db::dispatch!(conn, set_run(id.0, run))
+/// Raises the job's run number and returns it.
+pub async fn next_run(conn: Conn<'_>, id: JobId) -> Result<i32> {
+    db::dispatch!(conn, next_run(id.0))
 }
 
 /// Notes that the job moves; at most one write in five seconds.

@@ -126,11 +126,9 @@ pub async fn resume(conn: Conn<'_>, job: JobId, part: i32, segment: i32) -> Resu
     Ok(Resumed { visited: visited.into_iter().collect(), fingerprints, pages })
 }
 
-/// How much is staged and not cleaned in the partitions up to this one: segments and bytes.
-///
-/// Later partitions do not count: a serial sink processes them after this one, so waiting for them would never end.
-pub async fn backlog(conn: Conn<'_>, job: JobId, up_to: i32) -> Result<(i64, i64)> {
-    let row: (i64, i64) = db::dispatch!(conn, backlog(job.0, up_to))?;
+/// How much is staged and not cleaned: segments and bytes.
+pub async fn backlog(conn: Conn<'_>, job: JobId) -> Result<(i64, i64)> {
+    let row: (i64, i64) = db::dispatch!(conn, backlog(job.0))?;
     Ok(row)
 }
 

@@ -169,14 +169,12 @@ pub(in crate::store) async fn set_undoing(pg: &mut Pg<'_>, id: Id, undoing: bool
     Ok(())
 }
 
-pub(in crate::store) async fn set_run(pg: &mut Pg<'_>, id: Id, run: i32) -> Result<bool> {
-    let done = pg
-        .query("UPDATE crossdock.jobs SET run = $2 WHERE id = $1 AND run < $2")
+pub(in crate::store) async fn next_run(pg: &mut Pg<'_>, id: Id) -> Result<i32> {
+    Ok(pg
+        .scalar("UPDATE crossdock.jobs SET run = run + 1 WHERE id = $1 RETURNING run")
         .bind(id)
-        .bind(run)
-        .execute(&mut *pg.conn)
-        .await?;
-    Ok(done.rows_affected() == 1)
+        .fetch_one(&mut *pg.conn)
+        .await?)
 }
 
 pub(in crate::store) async fn touch(pg: &mut Pg<'_>, id: Id) -> Result<()> {

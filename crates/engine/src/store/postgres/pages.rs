@@ -176,14 +176,13 @@ pub(in crate::store) async fn resume(
     Ok((visited, fingerprints))
 }
 
-pub(in crate::store) async fn backlog(pg: &mut Pg<'_>, job: Id, up_to: i32) -> Result<(i64, i64)> {
+pub(in crate::store) async fn backlog(pg: &mut Pg<'_>, job: Id) -> Result<(i64, i64)> {
     Ok(pg
         .query_as(
             "SELECT COUNT(*), COALESCE(SUM(bytes), 0)::BIGINT FROM crossdock.segments
-            WHERE job_id = $1 AND part <= $2 AND status <> 'cleaned'",
+            WHERE job_id = $1 AND status <> 'cleaned'",
         )
         .bind(job)
-        .bind(up_to)
         .fetch_one(&mut *pg.conn)
         .await?)
 }

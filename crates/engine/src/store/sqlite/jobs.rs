@@ -160,13 +160,11 @@ pub(in crate::store) async fn set_undoing(conn: &mut SqliteConnection, id: Id, u
     Ok(())
 }
 
-pub(in crate::store) async fn set_run(conn: &mut SqliteConnection, id: Id, run: i32) -> Result<bool> {
-    let done = sqlx::query("UPDATE jobs SET run = ?2 WHERE id = ?1 AND run < ?2")
+pub(in crate::store) async fn next_run(conn: &mut SqliteConnection, id: Id) -> Result<i32> {
+    Ok(sqlx::query_scalar("UPDATE jobs SET run = run + 1 WHERE id = ?1 RETURNING run")
         .bind(id)
-        .bind(run)
-        .execute(&mut *conn)
-        .await?;
-    Ok(done.rows_affected() == 1)
+        .fetch_one(&mut *conn)
+        .await?)
 }
 
 pub(in crate::store) async fn touch(conn: &mut SqliteConnection, id: Id) -> Result<()> {

@@ -174,17 +174,12 @@ pub(in crate::store) async fn resume(
     Ok((visited, fingerprints))
 }
 
-pub(in crate::store) async fn backlog(
-    conn: &mut SqliteConnection,
-    job: Id,
-    up_to: i32,
-) -> Result<(i64, i64)> {
+pub(in crate::store) async fn backlog(conn: &mut SqliteConnection, job: Id) -> Result<(i64, i64)> {
     Ok(sqlx::query_as(
         "SELECT COUNT(*), COALESCE(SUM(bytes), 0) FROM segments
-            WHERE job_id = ?1 AND part <= ?2 AND status <> 'cleaned'",
+            WHERE job_id = ?1 AND status <> 'cleaned'",
     )
     .bind(job)
-    .bind(up_to)
     .fetch_one(&mut *conn)
     .await?)
 }

@@ -1,0 +1,99 @@
+//! Taking back: what an aborted job wrote, and what a cancelled job staged.
+
+use super::Shared;
+use super::host::Context;
+use crate::store::{chunks, jobs};
+use crate::{JobId, SinkError};
+
+const DISCARD_AT_ONCE: i64 = 5000;
+const UNDO_AT_ONCE: i64 = 500;
+
+/// Removes what a cancelled job staged. A crash meanwhile is harmless: the job is found again by its segments.
+pub(super) async fn discard(shared: &Shared, id: JobId) -> db::Result<()> {
+    while discard_some(shared, id).await? {}
+    Ok(())
+}
+
+/// `false` when nothing is left, or when another process is at it.
+async fn discard_some(shared: &Shared, id: JobId) -> db::Result<bool> {
+    let mut tx = shared.store.database().begin().await?;
+    if !chunks::take_turn(tx.conn(), id).await? {
+        tx.rollback().await?;
+        return Ok(false);
+    }
+    let gone = jobs::discard_staged(tx.conn(), id, DISCARD_AT_ONCE).await?;
+    if gone < DISCARD_AT_ONCE {
+        jobs::discarded(tx.conn(), id).await?;
+    }
+    tx.commit().await?;
+    Ok(gone == DISCARD_AT_ONCE)
+}
+
+/// Undoes what a job wrote whose rule forbade to go on. The mark in the job makes this resume after a crash, and only
+/// the transaction that finds nothing left takes it away.
+pub(super) async fn undo(context: &Context) -> db::Result<()> {
+    while !context.halt.is_cancelled() {
+        match undo_some(context).await? {
+            Undone::Some => {}
+            Undone::All => return start_anew(context).await,
+            Undone::NotNow => tokio::time::sleep(context.shared.limits.poll).await,
+            Undone::Never => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+enum Undone {
+    Some,
+    All,
+    /// Another process is at it, or the sink asks for another try.
+    NotNow,
+    Never,
+}
+
+async fn undo_some(context: &Context) -> db::Result<Undone> {
+    let mut tx = context.shared.store.database().begin().await?;
+    if !jobs::phase(tx.conn(), context.id()).await?.undoing {
+        return Ok(Undone::Never);
+    }
+    if !chunks::take_turn(tx.conn(), context.id()).await? {
+        return Ok(Undone::NotNow);
+    }
+    // A worker of another process may still be writing; no chunk of this job is claimed from here on.
+    chunks::hold_all(tx.conn(), context.id()).await?;
+    match context.sink.undo(&mut tx, context.id(), UNDO_AT_ONCE).await {
+        Ok(0) => Ok(Undone::All),
+        Ok(_) => {
+            tx.commit().await?;
+            Ok(Undone::Some)
+        }
+        Err(SinkError::Db(error)) => Err(error),
+        Err(SinkError::Retry(_)) => Ok(Undone::NotNow),
+        Err(error) => {
+            tx.rollback().await?;
+            give_up(context, &error).await?;
+            Ok(Undone::Never)
+        }
+    }
+}
+
+/// The job says so, and keeps its records of what it wrote.
+async fn give_up(context: &Context, error: &SinkError) -> db::Result<()> {
+    tracing::error!(job = %context.id(), %error, "what the job wrote cannot be undone");
+    let mut tx = context.shared.store.database().begin().await?;
+    jobs::set_undoing(tx.conn(), context.id(), false).await?;
+    jobs::append_reason(tx.conn(), context.id(), &format!("what it wrote could not be undone: {error}"))
+        .await?;
+    tx.commit().await
+}
+
+/// Everything is undone: a resume begins at the beginning, and the counters speak of nothing that is not there.
+async fn start_anew(context: &Context) -> db::Result<()> {
+    discard(&context.shared, context.id()).await?;
+    let mut tx = context.shared.store.database().begin().await?;
+    if !chunks::take_turn(tx.conn(), context.id()).await? {
+        return Ok(());
+    }
+    jobs::reset(tx.conn(), context.id()).await?;
+    tx.commit().await
+}
