@@ -20,7 +20,9 @@ help: ## List the commands
 .PHONY: demo
 demo: setup ## Import a simulated Bitly account and check every redirect (DEMO_ARGS)
 	cargo build --release --package crossdock-cli
-	exec $(TARGET)/release/crossdock demo $(DEMO_ARGS)
+	@# At a terminal the server stays up to be looked at; in a pipe the demo ends with its summary.
+	if [ -t 1 ]; then exec $(TARGET)/release/crossdock demo $(DEMO_ARGS); \
+	else exec $(TARGET)/release/crossdock demo --exit $(filter-out --exit,$(DEMO_ARGS)); fi
 
 .PHONY: test
 test: ## All tests, with a private Postgres, and a short crash run

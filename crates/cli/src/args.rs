@@ -1,0 +1,354 @@
+//! What can be typed.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Moves links out of a vendor's API into a database you own, serves them, and proves that none is missing.
+#[derive(Debug, Parser)]
+#[command(name = "crossdock", version, about, propagate_version = true, max_term_width = 100,
+    after_help = "Exit codes: 0 clean, 1 failed, 2 usage, 3 completed with failed records, 4 the source's token is needed.")]
+pub(crate) struct Cli {
+    /// The database: sqlite://FILE or postgres://USER@HOST/NAME [default: sqlite://crossdock.db]
+    #[arg(long, global = true, env = "CROSSDOCK_DATABASE", value_name = "URL", hide_env_values = true)]
+    pub(crate) database: Option<String>,
+    /// A settings file; its keys are those of `serve` with underscores [default: crossdock.toml if it is there]
+    #[arg(long, global = true, env = "CROSSDOCK_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// How log lines are written to standard error
+    #[arg(long, global = true, env = "CROSSDOCK_LOG_FORMAT", value_enum, default_value = "text", hide_env = true)]
+    pub(crate) log_format: LogFormat,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show the whole journey: a simulated account, its import, and every slug asked over HTTP
+    Demo(Demo),
+    /// Serve redirects, the API and the pages; on SQLite also run the imports
+    Serve(Serve),
+    /// Process jobs beside other processes on one Postgres; fetches only jobs whose token it was given
+    Worker(Worker),
+    /// Bring links over from a vendor
+    Import(Import),
+    /// List, show and steer imports
+    Job(Job),
+    /// List and add domains
+    Domain(Domain),
+    /// List, create and revoke API tokens
+    Token(TokenCommand),
+    /// Copy a SQLite database into a new file while it is in use
+    Backup(Backup),
+    /// Serve a simulated vendor API
+    Simulate(Simulate),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  crossdock demo
+  crossdock demo --count 60000 --exit --json
+  crossdock demo --faults rough --database postgres://postgres@127.0.0.1/postgres --exit")]
+pub(crate) struct Demo {
+    /// How many links the simulated account has
+    #[arg(long, default_value_t = 5000)]
+    pub(crate) count: u64,
+    /// The seed the account is made of
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// What goes wrong on the way: none, rough, or a list as for `simulate bitly`
+    #[arg(long, default_value = "none")]
+    pub(crate) faults: String,
+    /// Stop after the summary instead of serving on
+    #[arg(long)]
+    pub(crate) exit: bool,
+    /// End with one JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  crossdock serve
+  crossdock serve --listen 0.0.0.0:8080 --public-url https://links.example.com --admin-host links.example.com
+  CROSSDOCK_DATABASE=postgres://crossdock@db/crossdock crossdock serve --trusted-proxy 10.0.0.0/8")]
+pub(crate) struct Serve {
+    /// Where to listen [default: 127.0.0.1:8080]
+    #[arg(long, env = "CROSSDOCK_LISTEN", value_name = "ADDR")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// The address under which people reach the API and the pages [default: http://LISTEN]
+    #[arg(long, env = "CROSSDOCK_PUBLIC_URL", value_name = "URL")]
+    pub(crate) public_url: Option<String>,
+    /// A host on which the API answers; link domains never have it
+    #[arg(long, env = "CROSSDOCK_ADMIN_HOST", value_name = "HOST")]
+    pub(crate) admin_host: Option<String>,
+    /// A network whose X-Forwarded-For is believed; repeatable
+    #[arg(long, env = "CROSSDOCK_TRUSTED_PROXY", value_name = "CIDR", value_delimiter = ',')]
+    pub(crate) trusted_proxy: Vec<String>,
+    /// Workers for each job whose chunks may run side by side
+    #[arg(long, env = "CROSSDOCK_WORKERS", value_name = "N")]
+    pub(crate) workers: Option<usize>,
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  crossdock worker --database postgres://crossdock@db/crossdock")]
+pub(crate) struct Worker {
+    /// Workers for each job whose chunks may run side by side
+    #[arg(long, env = "CROSSDOCK_WORKERS", value_name = "N")]
+    pub(crate) workers: Option<usize>,
+}
+
+/// How vendors are reached.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SourceArgs {
+    /// Ask this address instead of the vendor's own, for example a simulator's
+    #[arg(long, env = "CROSSDOCK_BASE_URL", value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// `none`: ask as fast as the source answers, instead of at the vendor's pace
+    #[arg(long, env = "CROSSDOCK_PACE", value_enum)]
+    pub(crate) pace: Option<Pace>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pace {
+    Vendor,
+    None,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    #[command(subcommand)]
+    pub(crate) vendor: ImportVendor,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImportVendor {
+    /// Bring links over from Bitly
+    Bitly(ImportBitly),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "The token is read from CROSSDOCK_SOURCE_TOKEN, from standard input, or asked for; it is never an argument.
+Started again with the same options, an import that was interrupted goes on from its checkpoint.
+
+Examples:
+  crossdock import bitly --domain go.example.com
+  crossdock import bitly --domain go.example.com --map-domain bit.ly=go.example.com
+  crossdock import bitly --domain go.example.com --on-conflict skip --json < token.txt")]
+pub(crate) struct ImportBitly {
+    /// The domain every slug goes to; made if it is missing
+    #[arg(long, value_name = "HOST")]
+    pub(crate) domain: String,
+    /// Only this Bitly group; all active groups otherwise
+    #[arg(long, value_name = "GUID")]
+    pub(crate) group: Option<String>,
+    /// Send the slugs of host A to domain B; repeatable
+    #[arg(long, value_name = "A=B")]
+    pub(crate) map_domain: Vec<String>,
+    /// Bring only the slugs on this host over; repeatable
+    #[arg(long, value_name = "HOST")]
+    pub(crate) only_domain: Vec<String>,
+    /// What to do with a slug that is taken: `suffix` takes mylink-2 to mylink-50, `skip` leaves it out, `fail` writes nothing at all
+    #[arg(long, value_name = "RULE", default_value = "suffix", value_parser = ["suffix", "skip", "fail"])]
+    pub(crate) on_conflict: String,
+    /// Fetch and check everything, say what would happen, write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// End with the job as one JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  crossdock job list
+  crossdock job show 01k8z3v7q2m4n --json
+  crossdock job resume 01k8z3v7q2m4n < token.txt
+  crossdock job verify 01k8z3v7q2m4n")]
+pub(crate) struct Job {
+    /// Answer in JSON on standard output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) action: JobAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobAction {
+    /// The latest imports, newest first
+    List,
+    /// One import with its history and error log
+    Show(JobId),
+    /// Stop at the next safe point
+    Pause(JobId),
+    /// Go on from the checkpoint; reads the source's token as `import` does
+    Resume(JobResume),
+    /// End for good; what was written stays
+    Cancel(JobId),
+    /// Compare what the manifest says was written with what stands in the database now
+    Verify(JobId),
+    /// Remove the links an ended import wrote and that nobody changed since
+    Undo(JobId),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JobId {
+    /// The job's id
+    pub(crate) id: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JobResume {
+    /// The job's id
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  crossdock domain add go.example.com --default
+  crossdock domain add links.example.org --case insensitive --fallback 'https://www.example.org/?missing={slug}'
+  crossdock domain list --json")]
+pub(crate) struct Domain {
+    /// Answer in JSON on standard output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) action: DomainAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DomainAction {
+    /// All domains of the default workspace
+    List,
+    /// Add a domain to the default workspace
+    Add(DomainAdd),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DomainAdd {
+    /// The host, for example go.example.com
+    pub(crate) host: String,
+    /// How slugs are compared
+    #[arg(long, value_name = "MODE", default_value = "sensitive", value_parser = ["sensitive", "insensitive"])]
+    pub(crate) case: String,
+    /// Where the bare host leads
+    #[arg(long, value_name = "URL")]
+    pub(crate) root: Option<String>,
+    /// Where unknown slugs lead; may contain {slug}
+    #[arg(long, value_name = "URL")]
+    pub(crate) fallback: Option<String>,
+    /// Where expired links lead that name no place of their own
+    #[arg(long, value_name = "URL")]
+    pub(crate) expired: Option<String>,
+    /// The status of redirects: 301, 302, 307 or 308
+    #[arg(long, value_name = "CODE", default_value_t = 302)]
+    pub(crate) code: u16,
+    /// Make it the workspace's default domain
+    #[arg(long)]
+    pub(crate) default: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  crossdock token create deploy --scope links:read --scope links:write
+  crossdock token list
+  crossdock token revoke 01k8z3v7q2m4n")]
+pub(crate) struct TokenCommand {
+    /// Answer in JSON on standard output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) action: TokenAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenAction {
+    /// All tokens of the default workspace; never their secret part
+    List,
+    /// Make a token and show it once
+    Create(TokenCreate),
+    /// Revoke a token
+    Revoke(JobId),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TokenCreate {
+    /// What it is for
+    pub(crate) name: String,
+    /// What it may do; repeatable; everything if none is named
+    #[arg(long, value_name = "SCOPE")]
+    pub(crate) scope: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  crossdock backup /backups/crossdock-2026-11-30.db
+
+A Postgres database is backed up with pg_dump.")]
+pub(crate) struct Backup {
+    /// The new file
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Simulate {
+    #[command(subcommand)]
+    pub(crate) vendor: SimulateVendor,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SimulateVendor {
+    /// A Bitly account; prints one JSON line when it listens
+    Bitly(SimulateBitly),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Faults: none, rough, or a comma-separated list of NAME@N[xK][:ARG], where N counts list requests from 1:
+  crossdock simulate bitly --count 1000 --faults 429@3,500@5x2,cut@9
+  crossdock simulate bitly --help-faults")]
+pub(crate) struct SimulateBitly {
+    /// Where to listen
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
+    pub(crate) listen: SocketAddr,
+    /// How many links the account has
+    #[arg(long, default_value_t = 5000)]
+    pub(crate) count: u64,
+    /// The seed the account is made of
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// What goes wrong
+    #[arg(long, default_value = "none")]
+    pub(crate) faults: String,
+    /// Every answer comes this much later
+    #[arg(long, default_value_t = 0, value_name = "MS")]
+    pub(crate) latency_ms: u64,
+    /// The custom domain of the links
+    #[arg(long, default_value = "go.example.com", value_name = "HOST")]
+    pub(crate) domain: String,
+    /// Groups that have links
+    #[arg(long, default_value_t = 1)]
+    pub(crate) groups: u32,
+    /// One more active group, without links
+    #[arg(long)]
+    pub(crate) empty_group: bool,
+    /// How many links of a hundred are on bit.ly
+    #[arg(long, default_value_t = 0, value_name = "PERCENT")]
+    pub(crate) vendor_domain_percent: u8,
+    /// List every fault by name and leave
+    #[arg(long)]
+    pub(crate) help_faults: bool,
+}

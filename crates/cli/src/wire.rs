@@ -1,0 +1,130 @@
+//! The one place where concrete parts meet.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use async_trait::async_trait;
+use db::{Address, Database};
+use engine::metrics::Metrics;
+use engine::{Limits, Runner, Source, SourceError, Store};
+use imports::{AfterCommit, Filter, ImportKind, Imports, Mapper, Token, Vault, Vendor};
+use prometheus_client::registry::Registry;
+use vendors::bitly::{Bitly, BitlyMapper, BitlyOptions};
+use vendors::{Secret, Surroundings};
+
+use crate::args::{Pace, SourceArgs};
+
+/// Opens and migrates a database.
+pub(crate) async fn open(address: &Address) -> anyhow::Result<Database> {
+    let database = Database::open(address).await.with_context(|| format!("cannot open {address}"))?;
+    for room in [&engine::ROOM, &links::ROOM, &imports::ROOM] {
+        database.migrate(room).await.with_context(|| format!("cannot migrate {address}"))?;
+    }
+    Ok(database)
+}
+
+/// Bitly, reached as the command line says.
+pub(crate) struct BitlyVendor {
+    source: SourceArgs,
+}
+
+impl BitlyVendor {
+    pub(crate) fn new(source: SourceArgs) -> Self {
+        Self { source }
+    }
+
+    /// The account that a token opens.
+    pub(crate) fn account(&self, filter: &Filter, token: &Token) -> Result<Bitly, SourceError> {
+        let mut options = BitlyOptions::new(Secret::new(token.expose()));
+        if let Some(url) = &self.source.base_url {
+            options.base_url.clone_from(url);
+        }
+        if self.source.pace == Some(Pace::None) {
+            options.pace = None;
+        }
+        options.group.clone_from(&filter.group_guid);
+        Bitly::new(options, Surroundings::default())
+    }
+}
+
+#[async_trait]
+impl Vendor for BitlyVendor {
+    fn mapper(&self) -> Arc<dyn Mapper> {
+        Arc::new(BitlyMapper)
+    }
+
+    async fn source(&self, filter: &Filter, token: Token) -> Result<Arc<dyn Source>, SourceError> {
+        Ok(Arc::new(self.account(filter, &token)?))
+    }
+}
+
+/// The parts that run and steer imports.
+pub(crate) struct Parts {
+    pub(crate) database: Database,
+    pub(crate) runner: Runner,
+    pub(crate) imports: Imports,
+}
+
+/// Builds them over a migrated database. `after_commit` tells caches of new slugs.
+pub(crate) fn parts(
+    database: &Database,
+    source: &SourceArgs,
+    limits: Limits,
+    registry: &mut Registry,
+    after_commit: AfterCommit,
+) -> Parts {
+    let store = Store::new(database.clone());
+    let vault = Arc::new(Vault::default());
+    let vendors: Vec<Arc<dyn Vendor>> = vec![Arc::new(BitlyVendor::new(source.clone()))];
+    let kind = ImportKind::new(database.clone(), vendors.clone(), vault.clone(), after_commit);
+    let runner = Runner::new(store.clone(), vec![Arc::new(kind)], limits, Metrics::register(registry));
+    let nudge = {
+        let runner = runner.clone();
+        Arc::new(move || runner.nudge())
+    };
+    let imports = Imports::new(store, vendors, vault, nudge);
+    Parts { database: database.clone(), runner, imports }
+}
+
+/// The engine's limits as the import's contract sets them.
+pub(crate) fn limits(lease: Option<std::time::Duration>, workers: Option<usize>) -> Limits {
+    let defaults = Limits::default();
+    Limits {
+        run_records: imports::MAX_LINKS_PER_RUN,
+        run_budget: imports::RUN_BUDGET,
+        notes_max: imports::ERROR_LOG_CAP,
+        lease: lease.unwrap_or(defaults.lease),
+        token_grace: lease.map_or(defaults.token_grace, |lease| lease + lease / 3),
+        workers: workers.unwrap_or(defaults.workers),
+        ..defaults
+    }
+}
+
+/// The parts of a process that serves HTTP as well.
+pub(crate) struct ServerParts {
+    pub(crate) jobs: Parts,
+    pub(crate) http: http_room::Parts,
+}
+
+/// Builds everything that a server needs.
+pub(crate) fn server(database: &Database, source: &SourceArgs, limits: Limits) -> ServerParts {
+    let mut registry = Registry::default();
+    let metrics = http_room::Metrics::register(&mut registry);
+    let clock: Arc<dyn http_room::Clock> = Arc::new(http_room::SystemClock);
+    let redirects =
+        http_room::Redirects::new(database.clone(), http_room::CACHE_BYTES, clock.clone(), metrics.clone());
+    let after_commit: AfterCommit = {
+        let redirects = redirects.clone();
+        Arc::new(move |written| redirects.imported(written))
+    };
+    let jobs = parts(database, source, limits, &mut registry, after_commit);
+    let http = http_room::Parts {
+        database: database.clone(),
+        redirects,
+        registry: Arc::new(registry),
+        metrics,
+        clock,
+        imports: jobs.imports.clone(),
+    };
+    ServerParts { jobs, http }
+}
