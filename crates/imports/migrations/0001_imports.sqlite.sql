@@ -30,9 +30,10 @@ SELECT p.job_id AS id, p.workspace_id, p.source_vendor, p.source_token_id, p.tar
     COALESCE(SUM(c.unchanged), 0) AS unchanged_items, COALESCE(SUM(c.skipped), 0) AS skipped_items,
     COALESCE(SUM(c.filtered), 0) AS filtered_items, COALESCE(SUM(c.duplicate_in_source), 0) AS duplicate_items,
     COALESCE(SUM(c.failed), 0) AS failed_items, COALESCE(SUM(c.targets), 0) AS slugs,
-    COALESCE((SELECT json_group_array(json_object('source_id', n.source_id, 'source_slug', n.label, 'reason', n.code)
-            ORDER BY n.part, n.segment, n.ordinal)
-        FROM notes n WHERE n.job_id = p.job_id), '[]') AS error_log,
+    -- Ordered by a subquery: ORDER BY inside an aggregate needs SQLite 3.44, and people read this file with older shells.
+    COALESCE((SELECT json_group_array(json_object('source_id', source_id, 'source_slug', label, 'reason', code))
+        FROM (SELECT n.source_id, n.label, n.code FROM notes n WHERE n.job_id = p.job_id
+            ORDER BY n.part, n.segment, n.ordinal)), '[]') AS error_log,
     j.created_at, j.started_at, j.last_progress_at, j.finished_at,
     CASE WHEN j.status = 'failed' THEN j.reason END AS failure_reason
 FROM import_parameters p

@@ -20,6 +20,7 @@ mod service;
 pub mod sink;
 mod store;
 mod token;
+mod undo;
 mod vendor;
 mod verify;
 
@@ -32,6 +33,7 @@ pub use parameters::{Conflict, Filter, Parameters};
 pub use report::{ImportReport, LogEntry};
 pub use service::{Imports, NewImport};
 pub use token::{Token, Vault};
+pub use undo::UndoReport;
 pub use vendor::Vendor;
 pub use verify::{Finding, Verdict, Verification};
 
