@@ -121,6 +121,32 @@ impl Database {
         Ok(())
     }
 
+    /// Makes a database on the same Postgres server. Names are ASCII letters, digits and `_` only, because they cannot be
+    /// bound.
+    ///
+    /// # Errors
+    /// [`Error::Address`] on SQLite or for another name.
+    pub async fn create_database(&self, name: &str) -> Result<()> {
+        self.on_server(format!("CREATE DATABASE {}", plain(name)?)).await
+    }
+
+    /// Drops a database of the same Postgres server, ending its connections.
+    ///
+    /// # Errors
+    /// As [`Database::create_database`].
+    pub async fn drop_database(&self, name: &str) -> Result<()> {
+        self.on_server(format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", plain(name)?)).await
+    }
+
+    async fn on_server(&self, statement: String) -> Result<()> {
+        let Pools::Postgres { pool, .. } = &self.pools else {
+            return Err(Error::Address("a SQLite database is a file; there is no server to ask".into()));
+        };
+        let mut conn = pool.acquire().await?;
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut *conn).await?;
+        Ok(())
+    }
+
     /// Closes all connections, after those in use were given back.
     pub async fn close(&self) {
         match &self.pools {
@@ -130,5 +156,14 @@ impl Database {
             }
             Pools::Postgres { pool, .. } => pool.close().await,
         }
+    }
+}
+
+fn plain(name: &str) -> Result<&str> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if !name.is_empty() && name.bytes().all(allowed) {
+        Ok(name)
+    } else {
+        Err(Error::Address(format!("'{name}' is not a plain database name")))
     }
 }
