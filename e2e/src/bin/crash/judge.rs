@@ -1,0 +1,110 @@
+//! What must hold after an import was interrupted and went on.
+
+use crate::compare::{Differences, TruthRow, compare};
+use crate::importer::Importer;
+use crate::simulator::Account;
+use crate::target::{self, JobRow};
+
+/// Pages that one interruption may cost: the one whose commit was under way, and the next one, which is fetched beside
+/// that commit.
+const PAGES_AGAIN_MAX: u64 = 2;
+
+/// The verdict over one target.
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    pub(crate) differences: Differences,
+    /// What else does not hold, in sentences.
+    pub(crate) complaints: Vec<String>,
+    /// Pages that the source was asked for again.
+    pub(crate) again: u64,
+}
+
+impl Verdict {
+    pub(crate) fn holds(&self) -> bool {
+        self.differences.is_none() && self.complaints.is_empty()
+    }
+}
+
+/// Compares the target with the account, and looks at the books and at what the source was asked.
+pub(crate) async fn judge(
+    importer: &Importer<'_>,
+    account: Account,
+    truth: &[TruthRow],
+    interruptions: usize,
+) -> anyhow::Result<Verdict> {
+    let target = target::read(importer.ground).await?;
+    let differences = compare(truth, &target.rows, target.links);
+    let mut complaints = books(&target.jobs, account.links);
+    if target.staged != 0 || target.quarantined != 0 {
+        complaints.push(format!(
+            "{} staged records were not cleaned away, {} are in quarantine",
+            target.staged, target.quarantined
+        ));
+    }
+    for job in importer.jobs().await? {
+        let verification = importer.verify(&job.id).await?;
+        if !verification.holds || verification.records != account.links {
+            complaints.push(format!("`job verify {}` says {verification:?}", job.id));
+        }
+    }
+    let asked = importer.simulator.asked().await?;
+    let again = asked.again(target.jobs.len() as u64);
+    if again > PAGES_AGAIN_MAX * interruptions as u64 {
+        complaints.push(format!("{again} pages were asked for again after {interruptions} interruptions"));
+    }
+    Ok(Verdict { differences, complaints, again })
+}
+
+/// One job has imported everything. Where the interruption came after its end, starting again made a second one, which
+/// found everything unchanged.
+fn books(jobs: &[JobRow], links: u64) -> Vec<String> {
+    let links = i64::try_from(links).unwrap_or(i64::MAX);
+    let wrong = |job: &JobRow, imported: i64, unchanged: i64| {
+        job.status != "completed"
+            || job.fetched != links
+            || (job.imported, job.unchanged, job.others) != (imported, unchanged, 0)
+            || (job.ready, job.unclean) != (0, 0)
+    };
+    let mut complaints = Vec::new();
+    if !matches!(jobs.len(), 1 | 2) {
+        complaints.push(format!("{} jobs where one, or one and its repetition, were expected", jobs.len()));
+    }
+    for (number, job) in jobs.iter().enumerate() {
+        let (imported, unchanged) = if number == 0 { (links, 0) } else { (0, links) };
+        if wrong(job, imported, unchanged) {
+            complaints.push(format!("the books of job {}: {job:?}", number + 1));
+        }
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(imported: i64, unchanged: i64) -> JobRow {
+        let fetched = imported + unchanged;
+        JobRow { status: "completed".into(), fetched, imported, unchanged, others: 0, ready: 0, unclean: 0 }
+    }
+
+    #[test]
+    fn books_that_do_not_add_up_are_noticed() {
+        let cases = [
+            (vec![job(7, 0)], 0),
+            (vec![job(7, 0), job(0, 7)], 0),
+            (vec![], 1),
+            (vec![job(6, 1)], 1),
+            (vec![job(6, 0)], 1),
+            (vec![job(7, 0), job(7, 0)], 1),
+            (vec![JobRow { status: "running".into(), ..job(7, 0) }], 1),
+            (vec![JobRow { fetched: 8, ..job(7, 0) }], 1),
+            (vec![JobRow { others: 1, ..job(7, 0) }], 1),
+            (vec![JobRow { ready: 1, ..job(7, 0) }], 1),
+            (vec![JobRow { unclean: 1, ..job(7, 0) }], 1),
+            (vec![job(7, 0), job(0, 7), job(0, 7)], 1),
+        ];
+        for (jobs, expected) in cases {
+            assert_eq!(books(&jobs, 7).len(), expected, "{jobs:?}");
+        }
+    }
+}

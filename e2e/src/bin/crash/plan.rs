@@ -1,0 +1,207 @@
+//! Which cases are run: counted and timed on undisturbed imports, chosen by a seed.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, ensure};
+use engine::failpoint::POINTS;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::case::{Case, Database, MOMENTS, Moment};
+use crate::ground::Ground;
+use crate::importer::{Ending, Importer};
+use crate::judge::judge;
+use crate::proxy::Proxy;
+use crate::run::World;
+use crate::simulator::{Account, Simulator};
+
+/// The point that only an account larger than a run passes.
+const BOUNDARY: &str = "run.boundary";
+/// Random moments lie within so many times an undisturbed import's duration; what comes too late is made earlier.
+const MOMENT_MAX: f64 = 1.1;
+/// Every so many-th killed import is killed once more as soon as it goes on.
+const KILLED_AGAIN_EVERY: usize = 5;
+
+/// How much is done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extent {
+    /// Second and last hits of each point too, and all of them on Postgres as well.
+    pub(crate) every_hit: bool,
+    /// On each database.
+    pub(crate) kills: usize,
+    pub(crate) stops: usize,
+    /// Commits that are cut, at each of the three moments.
+    pub(crate) cuts: u64,
+    /// As many once more, with all connections cut.
+    pub(crate) cuts_of_all: u64,
+}
+
+/// The points that the short selection aborts at on Postgres: one for each durable step.
+const SHORT_ON_POSTGRES: &[&str] = &[
+    "lease.after_commit",
+    "page.before_commit",
+    "page.after_commit",
+    "attempt.after_commit",
+    "chunk.before_commit",
+    "chunk.after_commit",
+    "complete.before_commit",
+];
+
+/// What an undisturbed import tells.
+pub(crate) struct Undisturbed {
+    /// How often each point is passed.
+    pub(crate) hits: BTreeMap<&'static str, u64>,
+    /// From the start of the process to its end, with the account of the kills.
+    pub(crate) duration: Duration,
+    /// COMMITs of an import of the account of the kills; 0 on SQLite.
+    pub(crate) commits: u64,
+}
+
+/// Imports both accounts undisturbed: counts, times, and checks that nothing differs when nothing happens.
+pub(crate) async fn observe(world: &World, database: Database) -> anyhow::Result<Undisturbed> {
+    let kills = import(world, database, world.accounts.kills).await?;
+    let aborts = import(world, database, world.accounts.aborts).await?;
+    Ok(Undisturbed { hits: aborts.hits, ..kills })
+}
+
+async fn import(world: &World, database: Database, account: Account) -> anyhow::Result<Undisturbed> {
+    let _using = world.server.gate.read().await;
+    let ground = Ground::make(database, &world.folder, &world.server).await?;
+    let simulator = Simulator::start(&world.binary, account).await?;
+    let truth = world.truth(&simulator, account).await?;
+    let proxy = match database {
+        Database::Sqlite => None,
+        Database::Postgres => Some(Proxy::start(world.server.address()?, None).await?),
+    };
+    let url = ground.url(proxy.as_ref().map(Proxy::address))?;
+    let importer = Importer::new(&world.binary, &ground, &simulator, url);
+    let began = Instant::now();
+    let ending = importer.start(None)?.end().await?;
+    let duration = began.elapsed();
+    ensure!(
+        ending == Ending::Done,
+        "undisturbed, the import ended with {ending:?}: {}",
+        ground.folder.display()
+    );
+    let commits = proxy.as_ref().map_or(0, Proxy::commits);
+    let hits = POINTS.iter().map(|point| (*point, ground.passed(point))).collect();
+    let verdict = judge(&importer, account, &truth, 0).await?;
+    if !verdict.holds() {
+        bail!("undisturbed, source and target differ: {verdict:?}: {}", ground.folder.display());
+    }
+    ground.remove().await?;
+    Ok(Undisturbed { hits, duration, commits })
+}
+
+/// The cases on one database, in the order in which they are run.
+pub(crate) fn plan(extent: Extent, database: Database, seen: &Undisturbed, seed: u64) -> Vec<Case> {
+    let mut chance = StdRng::seed_from_u64(seed ^ (database as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut cases = aborts(extent, database, seen);
+    if database == Database::Postgres {
+        cases.extend(cuts(seen.commits, extent.cuts, false));
+        cases.extend(cuts(seen.commits, extent.cuts_of_all, true));
+    }
+    let mut moment = || seen.duration.mul_f64(chance.random_range(0.0..MOMENT_MAX));
+    for number in 1..=extent.kills {
+        let after = if number % KILLED_AGAIN_EVERY == 0 { vec![moment(), moment()] } else { vec![moment()] };
+        cases.push(Case::Kill { database, after });
+    }
+    if database == Database::Postgres {
+        // Last: each needs the server for itself.
+        cases.extend((0..extent.stops).map(|_| Case::Stop { after: moment() }));
+    }
+    cases
+}
+
+fn aborts(extent: Extent, database: Database, seen: &Undisturbed) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let wanted =
+        |point: &str| extent.every_hit || database == Database::Sqlite || SHORT_ON_POSTGRES.contains(&point);
+    // The one that takes longest comes first.
+    let (boundary, others): (Vec<&str>, Vec<&str>) = POINTS.iter().partition(|point| **point == BOUNDARY);
+    for point in boundary.into_iter().chain(others).filter(|point| wanted(point)) {
+        let counted = if point == BOUNDARY { 1 } else { seen.hits.get(point).copied().unwrap_or_default() };
+        let mut hits = if extent.every_hit { vec![1, 2, counted] } else { vec![1] };
+        // A point that was not passed is tried all the same: the case then says that it is never passed.
+        hits.retain(|hit| *hit >= 1 && *hit <= counted.max(1));
+        hits.sort_unstable();
+        hits.dedup();
+        cases.extend(hits.into_iter().map(|hit| Case::Abort { database, point: point.to_owned(), hit }));
+    }
+    cases
+}
+
+/// Cuts at `number` COMMITs spread over an import, at each of the three moments.
+fn cuts(commits: u64, number: u64, all: bool) -> impl Iterator<Item = Case> {
+    let places = (0..number).map(move |place| 1 + (2 * place + 1) * commits.saturating_sub(1) / (2 * number));
+    places.flat_map(move |commit| MOMENTS.map(|moment: Moment| Case::Cut { moment, commit, all }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen() -> Undisturbed {
+        let mut hits: BTreeMap<&'static str, u64> = POINTS.iter().map(|point| (*point, 1)).collect();
+        hits.extend([
+            ("page.before_commit", 15),
+            ("lease.after_commit", 2),
+            (BOUNDARY, 0),
+            ("segment.closed", 0),
+        ]);
+        Undisturbed { hits, duration: Duration::from_secs(1), commits: 60 }
+    }
+
+    fn count(cases: &[Case], kind: fn(&Case) -> bool) -> usize {
+        cases.iter().filter(|case| kind(case)).count()
+    }
+
+    const FULL: Extent = Extent { every_hit: true, kills: 200, stops: 20, cuts: 5, cuts_of_all: 1 };
+
+    #[test]
+    fn every_point_is_visited_at_its_first_second_and_last_hit() {
+        let cases = plan(FULL, Database::Sqlite, &seen(), 1);
+        let hits = |wanted: &str| -> Vec<u64> {
+            let hit = |case: &Case| match case {
+                Case::Abort { point, hit, .. } if point == wanted => Some(*hit),
+                _ => None,
+            };
+            cases.iter().filter_map(hit).collect()
+        };
+        assert_eq!(hits("page.before_commit"), [1, 2, 15]);
+        assert_eq!(hits("lease.after_commit"), [1, 2]);
+        for point in POINTS {
+            assert_eq!(hits(point)[0], 1, "{point}");
+        }
+    }
+
+    #[test]
+    fn the_extent_decides_how_many_kills_stops_and_cuts_there_are() {
+        let postgres = plan(FULL, Database::Postgres, &seen(), 1);
+        assert_eq!(count(&postgres, |case| matches!(case, Case::Kill { .. })), 200);
+        assert_eq!(count(&postgres, |case| matches!(case, Case::Stop { .. })), 20);
+        assert_eq!(count(&postgres, |case| matches!(case, Case::Cut { all: false, .. })), 15);
+        assert_eq!(count(&postgres, |case| matches!(case, Case::Cut { all: true, .. })), 3);
+        let sqlite = plan(FULL, Database::Sqlite, &seen(), 1);
+        assert_eq!(count(&sqlite, |case| matches!(case, Case::Stop { .. } | Case::Cut { .. })), 0);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_cases() {
+        let once = plan(FULL, Database::Postgres, &seen(), 7);
+        assert_eq!(once, plan(FULL, Database::Postgres, &seen(), 7));
+        assert_ne!(once, plan(FULL, Database::Postgres, &seen(), 8));
+    }
+
+    #[test]
+    fn cuts_lie_within_the_import() {
+        let places: Vec<u64> = cuts(60, 3, false)
+            .map(|case| match case {
+                Case::Cut { commit, .. } => commit,
+                other => panic!("{other}"),
+            })
+            .collect();
+        assert_eq!(places, [10, 10, 10, 30, 30, 30, 50, 50, 50]);
+    }
+}
