@@ -1,6 +1,7 @@
 //! Plain pages for people: they work without JavaScript and load nothing from elsewhere.
 
 mod errors;
+mod home;
 mod import;
 mod layout;
 mod migrate_from;
@@ -18,6 +19,7 @@ pub use signature::PageKey;
 /// The pages' routes.
 pub(crate) fn router() -> Router<Shared> {
     Router::new()
+        .route("/", get(home::handle))
         .route("/imports/{id}", get(import::handle))
         .route("/style.css", get(layout::style))
         .route("/errors/{code}", get(errors::handle))

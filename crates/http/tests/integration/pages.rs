@@ -5,6 +5,7 @@ use crate::server::Server;
 db::on_both!(pages_are_plain_and_allow_nothing_to_run, [&links::ROOM], |database: db::Database| async move {
     let server = Server::start(database).await;
     for (path, words) in [
+        ("/", "bearer token"),
         ("/migrate-from/bitly", "Click history"),
         ("/errors/slug_conflict", "Another link of the domain has this slug"),
     ] {
