@@ -3,6 +3,8 @@
 //!
 //! `cargo run --release -p crossdock-links --example insert_speed -- sqlite://speed.db 100000` (a fresh database)
 
+#![allow(clippy::print_stdout, reason = "a program for people")]
+
 use std::time::{Duration, Instant};
 
 use crossdock_links as links;

@@ -6,116 +6,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use db::{Conn, Id, Timestamp, Tx};
+use db::{Id, Timestamp, Tx};
 
-use crate::store::rows::OriginRow;
 use crate::store::{self, postgres, sqlite};
 use crate::{
-    Content, Digest, Error, Link, Name, NewLink, NewOrigin, Place, Result, Slug, changes, digest, digest_of,
+    Content, Digest, Error, Name, NewLink, NewOrigin, Place, Result, Slug, changes, digest, digest_of,
 };
 
 /// The largest chunk: its arrays and JSON stay around a megabyte.
 pub const BATCH_MAX: usize = 1_000;
-
-/// What an import has brought before.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    /// The vendor's id.
-    pub source_id: String,
-    /// The link it became.
-    pub link_id: Id,
-    /// The digest of what was written.
-    pub imported_digest: Digest,
-    /// The link's version as it was written.
-    pub imported_version: i64,
-    /// The digest of what the source had sent.
-    pub source_digest: Vec<u8>,
-    /// The job that wrote last.
-    pub job_id: Id,
-    /// The link now; `None` if somebody has deleted it.
-    pub version: Option<i64>,
-}
-
-impl Origin {
-    /// Whether the link is still as it was written.
-    pub fn is_untouched(&self) -> bool {
-        self.version == Some(self.imported_version)
-    }
-
-    /// Whether somebody has deleted the link here.
-    pub fn is_deleted(&self) -> bool {
-        self.version.is_none()
-    }
-}
-
-/// Which of these records have come over to the domain before. Those that have not are missing in the answer.
-///
-/// # Errors
-/// The database's.
-pub async fn origins_of(
-    conn: Conn<'_>,
-    workspace_id: Id,
-    vendor: &str,
-    domain_id: Id,
-    source_ids: &[&str],
-) -> Result<Vec<Origin>> {
-    db::dispatch!(conn, origins_of(workspace_id, vendor, domain_id, source_ids))?
-        .into_iter()
-        .map(origin)
-        .collect()
-}
-
-fn origin(row: OriginRow) -> Result<Origin> {
-    Ok(Origin {
-        source_id: row.source_id,
-        link_id: row.link_id,
-        imported_digest: stored_digest(&row.imported_digest)?,
-        imported_version: row.imported_version,
-        source_digest: row.source_digest,
-        job_id: row.job_id,
-        version: row.version.filter(|_| row.deleted_at.is_none()),
-    })
-}
-
-fn stored_digest(bytes: &[u8]) -> Result<Digest> {
-    Digest::from_bytes(bytes).ok_or(Error::InvalidState("a stored digest has the wrong length"))
-}
-
-/// A place that a live link has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
-    /// The place as it was asked for.
-    pub place: Place,
-    /// The slug as the link has it; it differs in case at most.
-    pub slug: Slug,
-    /// The link.
-    pub link_id: Id,
-}
-
-/// Which of these places are taken, as each domain compares slugs.
-///
-/// # Errors
-/// [`Error::NotFound`] for an unknown domain.
-pub async fn taken(conn: Conn<'_>, places: &[Place]) -> Result<Vec<Taken>> {
-    db::dispatch!(conn, taken_places(places))
-}
-
-/// Twin to both databases' `taken_places`.
-pub(crate) fn match_taken(
-    modes: &store::Modes,
-    places: &[Place],
-    rows: Vec<store::rows::TakenRow>,
-) -> Result<Vec<Taken>> {
-    let by_key: HashMap<(Id, String), (String, Id)> =
-        rows.into_iter().map(|row| ((row.domain_id, row.folded), (row.slug, row.link_id))).collect();
-    let mut taken = Vec::new();
-    for place in places {
-        if let Some((slug, link_id)) = by_key.get(&(place.domain_id, store::key(modes, place)?)) {
-            taken.push(Taken { place: place.clone(), slug: Slug::stored(slug.clone()), link_id: *link_id });
-        }
-    }
-    Ok(taken)
-}
 
 /// A slug that could not be written because another link had it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,13 +72,15 @@ pub async fn insert_links(
     if !pairs.is_empty() {
         db::dispatch!(tx.conn(), insert_link_tags(&pairs))?;
     }
-    let origins: Vec<OriginValues<'_>> = links
+    let mut origins: Vec<OriginValues<'_>> = links
         .iter()
         .filter_map(|link| {
             let digest = digest(link);
             link.origin.as_ref().map(|origin| OriginValues { link_id: link.id, origin, digest, version: 1 })
         })
         .collect();
+    // In the order of their index: neighbours are written together.
+    origins.sort_unstable_by(|a, b| a.origin.source.cmp(&b.origin.source));
     if !origins.is_empty() {
         db::dispatch!(tx.conn(), insert_origins(workspace_id, &origins))?;
     }
@@ -259,52 +160,6 @@ pub async fn update_imported(
     changes::announce_links(tx, &updated).await?;
     let stale = updates.iter().map(|update| update.link_id).filter(|id| !written.contains(id)).collect();
     Ok(Updated { updated, stale, lost: Vec::new() })
-}
-
-/// Notes that these records came again unchanged in meaning although the source's bytes differ, so that the next
-/// run need not look closer.
-///
-/// # Errors
-/// The database's.
-pub async fn refresh_source_digests(tx: &mut Tx, workspace_id: Id, origins: &[NewOrigin]) -> Result<()> {
-    if origins.is_empty() {
-        return Ok(());
-    }
-    db::dispatch!(tx.conn(), refresh_source_digests(workspace_id, origins))
-}
-
-/// An imported link as it is now, for verification.
-#[derive(Debug, Clone)]
-pub struct ReadBack {
-    /// The link; `None` if it is gone or deleted.
-    pub link: Option<Link>,
-    /// What the import noted about it.
-    pub origin: Origin,
-}
-
-impl ReadBack {
-    /// The digest of what is stored now.
-    pub fn digest(&self) -> Option<Digest> {
-        self.link.as_ref().map(crate::digest_of_read)
-    }
-}
-
-/// Everything stored of these links, by link id, with the notes of the import that wrote them. Links without
-/// such notes are missing in the answer.
-///
-/// # Errors
-/// The database's.
-pub async fn read_imported(conn: Conn<'_>, link_ids: &[Id]) -> Result<Vec<ReadBack>> {
-    let (parts, origins) = db::dispatch!(conn, read_imported(link_ids))?;
-    let mut links: HashMap<Id, Link> = parts.assemble()?.into_iter().map(|link| (link.id, link)).collect();
-    origins
-        .into_iter()
-        .map(|row| {
-            let origin = origin(row)?;
-            let link = links.remove(&origin.link_id).filter(|link| link.deleted_at.is_none());
-            Ok(ReadBack { link, origin })
-        })
-        .collect()
 }
 
 /// One row of `links`.

@@ -151,7 +151,8 @@ mod tests {
     #[test]
     fn every_field_changes_the_digest() {
         let url = || Some(Destination::new("https://example.com/x").unwrap());
-        let changes: [(&str, fn(&mut Content)); 16] = [
+        type Edit = fn(&mut Content);
+        let changes: [(&str, Edit); 16] = [
             ("destination", |c| c.destination = Destination::new("https://example.com/a").unwrap()),
             ("title", |c| c.title = Some(Text::new(""))),
             ("notes", |c| c.notes = Some(Text::new(""))),

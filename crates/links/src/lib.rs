@@ -39,6 +39,8 @@ mod workspaces;
 
 mod batch;
 mod digest;
+mod origin;
+mod taken;
 mod undo;
 
 mod changes;
@@ -47,10 +49,7 @@ mod resolve;
 
 mod store;
 
-pub use batch::{
-    BATCH_MAX, ImportedUpdate, Lost, Origin, ReadBack, Taken, Updated, insert_links, origins_of,
-    read_imported, refresh_source_digests, taken, update_imported,
-};
+pub use batch::{BATCH_MAX, ImportedUpdate, Lost, Updated, insert_links, update_imported};
 pub use changes::{
     CHANGES_KEPT_SECONDS, CHANGES_MAX, Change, Changes, Mark, changes_mark, changes_since, purge_changes,
 };
@@ -73,9 +72,11 @@ pub use links::{
     restore_link, update_link,
 };
 pub use listing::{Filter, NameCount, PAGE_MAX, Page, State, folders, list_links, tags};
+pub use origin::{Origin, ReadBack, origins_of, read_imported, refresh_source_digests};
 pub use resolve::{Resolved, resolve};
 pub use slug::{GENERATED_LENGTH, SLUG_LENGTH_MAX, Slug, SlugError};
 pub use store::ROOM;
+pub use taken::{Taken, taken};
 pub use token::{ApiToken, Scope, TokenError};
 pub use tokens::{
     Caller, TokenInfo, any_token, authenticate, create_token, revoke_token, tokens, touch_token,

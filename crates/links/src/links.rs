@@ -6,7 +6,7 @@ use rand::RngCore;
 use crate::batch::{self, Rewrite};
 use crate::slug::GENERATED_LENGTH;
 use crate::store::{postgres, sqlite};
-use crate::{Content, Domain, Error, Link, NewLink, Place, Result, Slug, changes, insert_links};
+use crate::{Content, Domain, Error, Link, NewLink, Place, Result, Slug, changes, insert_links, taken};
 
 /// Tries before giving up finding a free random slug; each is one character longer than the one before.
 const GENERATE_TRIES: usize = 6;
@@ -60,7 +60,7 @@ async fn random_slug(tx: &mut Tx, domain: &Domain, chance: &mut (dyn RngCore + S
     for longer in 0..GENERATE_TRIES {
         let slug = Slug::generate(chance, GENERATED_LENGTH + longer);
         let place = Place { domain_id: domain.id, slug };
-        if batch::taken(tx.conn(), std::slice::from_ref(&place)).await?.is_empty() {
+        if taken(tx.conn(), std::slice::from_ref(&place)).await?.is_empty() {
             return Ok(place.slug);
         }
     }
@@ -78,7 +78,7 @@ fn check_slug(domain: &Domain, slug: &Slug, content: &Content) -> Result<()> {
 }
 
 async fn refuse_taken(tx: &mut Tx, domain: &Domain, place: &Place) -> Result<()> {
-    match batch::taken(tx.conn(), std::slice::from_ref(place)).await?.into_iter().next() {
+    match taken(tx.conn(), std::slice::from_ref(place)).await?.into_iter().next() {
         Some(taken) => Err(Error::SlugTaken {
             host: domain.host.to_string(),
             slug: taken.slug.to_string(),
@@ -102,7 +102,7 @@ pub async fn link_by_id(conn: Conn<'_>, workspace_id: Id, id: Id) -> Result<Link
 /// # Errors
 /// [`Error::NotFound`].
 pub async fn link_at(tx: &mut Tx, workspace_id: Id, place: &Place) -> Result<Link> {
-    let taken = batch::taken(tx.conn(), std::slice::from_ref(place)).await?;
+    let taken = taken(tx.conn(), std::slice::from_ref(place)).await?;
     let taken = taken.into_iter().next().ok_or(Error::NotFound("link"))?;
     link_by_id(tx.conn(), workspace_id, taken.link_id).await
 }

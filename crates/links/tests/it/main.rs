@@ -1,5 +1,7 @@
 //! What the room promises, on both databases.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 mod batch;
 mod changes;
 mod clicks;

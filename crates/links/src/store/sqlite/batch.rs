@@ -5,9 +5,10 @@ use sqlx::{SqliteConnection, query, query_as, query_scalar};
 
 use super::json::{Rows, ids, texts};
 use super::{case_modes, read_links};
-use crate::batch::{LinkValues, Lost, OriginValues, SlugValues, Taken, match_taken};
+use crate::batch::{LinkValues, Lost, OriginValues, SlugValues};
+use crate::store;
 use crate::store::rows::{LinkParts, OriginRow, TakenRow, code_number};
-use crate::store::{self};
+use crate::taken::{Taken, match_taken};
 use crate::{NewOrigin, Place, Result};
 
 pub(crate) async fn origins_of(
