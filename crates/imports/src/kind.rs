@@ -133,7 +133,8 @@ impl ImportKind {
         }
         match to {
             Status::Failed => tracing::warn!(job = %job, reason, request, "import: {vendor} {to}"),
-            Status::Running | Status::Queued => tracing::info!(job = %job, request, "import: {vendor} resumed"),
+            // Who resumed it has said so.
+            Status::Running | Status::Queued => {}
             _ => tracing::info!(job = %job, reason, request, "import: {vendor} {to}"),
         }
     }

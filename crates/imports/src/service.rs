@@ -214,12 +214,27 @@ impl Imports {
         wanted: &'static str,
     ) -> Result<ImportReport> {
         let before = self.get(workspace, id).await?;
-        if before.status != to && !self.store.move_job(id, to, None, None).await? {
+        if before.status == to {
+            return Ok(before);
+        }
+        if !self.store.move_job(id, to, None, None).await? {
             let now = self.get(workspace, id).await?;
             return Err(Error::State { from: now.status, wanted });
         }
+        if to == Status::Queued || before.status != Status::Running {
+            self.tell(id, &before.vendor, wanted).await?;
+        }
         (self.nudge)();
         self.get(workspace, id).await
+    }
+
+    /// The log line of a move that no host will tell: nobody runs the job, or it is only asked to go on.
+    async fn tell(&self, id: JobId, vendor: &str, wanted: &str) -> Result<()> {
+        let mut reader = self.database().read().await?;
+        let job = jobs::get(reader.conn(), id).await?;
+        let request = job.as_ref().and_then(|job| job.request_id.as_deref());
+        tracing::info!(job = %id, request, "import: {vendor} {wanted}");
+        Ok(())
     }
 }
 

@@ -1,0 +1,62 @@
+//! The source gives a link twice.
+
+use crate::world::{Record, counters, import_test, one_by_one, record, told};
+
+fn link(noise: u32, to: &str) -> Record {
+    Record { noise, ..record("twice", "old.example.com/twice", to) }
+}
+
+fn other(id: &str) -> Record {
+    record(id, &format!("old.example.com/{id}"), "https://example.com/other")
+}
+
+import_test!(c31_a1_20_the_same_link_twice_in_a_chunk_is_one_link, world, {
+    // The second has the same bytes, the third the same content in other bytes.
+    let to = "https://example.com/";
+    world.account.set(&[link(0, to), link(0, to), other("between"), link(1, to)]);
+    let report = world.import().await;
+    assert_eq!((counters(&report), report.outcome), ([2, 0, 0, 0, 0, 2, 0], Some("clean")));
+    assert_eq!(world.slugs().await, ["go.example.com/between", "go.example.com/twice"]);
+    assert!(world.verify(&report).await.holds);
+});
+
+import_test!(c32_the_same_link_in_two_chunks_is_one_link, one_by_one(), world, {
+    let to = "https://example.com/";
+    world.account.page_size(1);
+    world.account.set(&[link(0, to), link(0, to), other("between"), link(1, to)]);
+    let report = world.import().await;
+    assert_eq!((counters(&report), report.outcome), ([2, 0, 0, 0, 0, 2, 0], Some("clean")));
+    assert_eq!(world.slugs().await.len(), 2);
+    assert!(world.verify(&report).await.holds);
+    // And in a second import too, where both are recognised.
+    assert_eq!(counters(&world.import().await), [0, 0, 4, 0, 0, 0, 0]);
+});
+
+import_test!(c31_one_id_with_two_contents_in_a_chunk_fails_both, world, {
+    world.account.set(&[
+        link(0, "https://example.com/1"),
+        other("between"),
+        link(0, "https://example.com/2"),
+    ]);
+    let report = world.import().await;
+    assert_eq!((counters(&report), report.outcome), ([1, 0, 0, 0, 0, 0, 2], Some("partial")));
+    assert_eq!(
+        world.reasons(&report).await,
+        [told("twice", "failed", "conflicting_duplicate"), told("twice", "failed", "conflicting_duplicate")]
+    );
+    assert_eq!(world.slugs().await, ["go.example.com/between"]);
+});
+
+import_test!(c32_one_id_with_two_contents_in_two_chunks_fails_the_later_one, one_by_one(), world, {
+    world.account.page_size(1);
+    world.account.set(&[
+        link(0, "https://example.com/1"),
+        other("between"),
+        link(0, "https://example.com/2"),
+    ]);
+    let report = world.import().await;
+    assert_eq!((counters(&report), report.outcome), ([2, 0, 0, 0, 0, 0, 1], Some("partial")));
+    assert_eq!(world.reasons(&report).await, [told("twice", "failed", "conflicting_duplicate")]);
+    assert_eq!(world.leads("twice").await.as_deref(), Some("https://example.com/1"));
+    assert!(world.verify(&report).await.holds);
+});

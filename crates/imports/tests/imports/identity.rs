@@ -1,0 +1,194 @@
+//! A link that came over before is recognised.
+
+use crossdock_imports as imports;
+use links::{CaseMode, Host};
+
+use crate::world::{Record, counters, import_test, record, told};
+
+fn account() -> Vec<Record> {
+    vec![
+        record("a", "old.example.com/a", "https://example.com/a"),
+        record("b", "old.example.com/sale", "https://example.com/b"),
+        record("c", "old.example.com/sale", "https://example.com/c"),
+        Record { created: None, ..record("undated", "old.example.com/u", "https://example.com/u") },
+    ]
+}
+
+import_test!(a1_15_a_second_import_changes_nothing_and_suffixes_nothing, world, {
+    world.account.set(&account());
+    let first = world.import().await;
+    assert_eq!(counters(&first), [4, 0, 0, 0, 0, 0, 0]);
+    let slugs = world.slugs().await;
+    let link = world.link("sale-2").await;
+
+    for _ in 0..2 {
+        let again = world.import().await;
+        assert_eq!((counters(&again), again.outcome), ([0, 0, 4, 0, 0, 0, 0], Some("clean")));
+        assert_eq!(world.slugs().await, slugs);
+        assert_eq!(world.link("sale-2").await, link, "nothing was written, not even a version");
+        assert!(world.verify(&again).await.holds);
+    }
+    assert!(world.verify(&first).await.holds);
+});
+
+import_test!(c33_identity_is_the_source_id_alone_not_its_place_or_its_bytes, world, {
+    world.account.set(&account());
+    world.import().await;
+    // A new link on top moves every other one, and the vendor writes its JSON in another way.
+    let mut moved = vec![record("new", "old.example.com/new", "https://example.com/new")];
+    moved.extend(account().into_iter().map(|record| Record { noise: 7, ..record }));
+    world.account.set(&moved);
+    world.account.page_size(2);
+    assert_eq!(counters(&world.import().await), [1, 0, 4, 0, 0, 0, 0]);
+});
+
+import_test!(what_changed_at_the_source_is_updated_in_place, world, {
+    world.account.set(&account());
+    world.import().await;
+    let before = world.link("sale-2").await;
+    let mut changed = account();
+    changed[2].to = "https://example.com/c-now".into();
+    changed[2].title = Some("A title".into());
+    changed[2].at.push("old.example.com/extra".into());
+    world.account.set(&changed);
+
+    let report = world.import().await;
+    assert_eq!(counters(&report), [0, 1, 3, 0, 0, 0, 0]);
+    let after = world.link("sale-2").await;
+    assert_eq!((after.id, after.content.destination.as_str()), (before.id, "https://example.com/c-now"));
+    assert_eq!(world.link("extra").await.id, before.id);
+    assert_eq!(world.leads("sale-3").await, None, "a slug that was renamed before is the link's already");
+    assert!(world.verify(&report).await.holds);
+    assert_eq!(counters(&world.import().await), [0, 0, 4, 0, 0, 0, 0]);
+});
+
+import_test!(what_was_edited_here_stays_and_is_listed_when_the_source_changes, world, {
+    world.account.set(&account());
+    world.import().await;
+    let link = world.link("a").await;
+    world.edit(link.id, "https://example.com/better").await;
+    // Nothing changed at the source: nothing to say.
+    let quiet = world.import().await;
+    assert_eq!((counters(&quiet), world.log(&quiet).await.len()), ([0, 0, 4, 0, 0, 0, 0], 0));
+
+    let mut changed = account();
+    changed[0].to = "https://example.com/a-now".into();
+    world.account.set(&changed);
+    let report = world.import().await;
+    assert_eq!(counters(&report), [0, 0, 3, 1, 0, 0, 0]);
+    assert_eq!(world.reasons(&report).await, [told("a", "skipped", "edited_here")]);
+    assert_eq!(world.leads("a").await.as_deref(), Some("https://example.com/better"));
+    assert!(world.verify(&report).await.holds);
+});
+
+import_test!(what_was_deleted_here_stays_deleted_and_is_listed, world, {
+    world.account.set(&account());
+    world.import().await;
+    world.delete(world.link("a").await.id).await;
+    let mut changed = account();
+    for records in [account(), {
+        changed[0].to = "https://example.com/a-now".into();
+        changed
+    }] {
+        world.account.set(&records);
+        let report = world.import().await;
+        assert_eq!(counters(&report), [0, 0, 3, 0, 1, 0, 0]);
+        assert_eq!(world.reasons(&report).await, [told("a", "filtered", "deleted_here")]);
+        assert_eq!(world.leads("a").await, None);
+        assert!(world.verify(&report).await.holds);
+    }
+});
+
+import_test!(after_an_undo_everything_comes_again, world, {
+    let mine = world.make("mine", "https://example.com/mine").await;
+    world.account.set(&account());
+    let first = world.import().await;
+    world.delete(world.link("a").await.id).await;
+    let edited = world.link("u").await;
+    world.edit(edited.id, "https://example.com/edited").await;
+
+    let undone = world.imports.undo(Some(world.workspace), first.id).await.unwrap();
+    assert_eq!((undone.removed, undone.deleted, undone.edited), (2, 1, 1));
+    assert_eq!(world.slugs().await, ["go.example.com/mine", "go.example.com/u"]);
+    assert_eq!(world.link("mine").await, mine);
+    // Once more does no harm.
+    let again = world.imports.undo(Some(world.workspace), first.id).await.unwrap();
+    assert_eq!((again.removed, again.deleted), (0, 0));
+
+    let report = world.import().await;
+    assert_eq!(counters(&report), [3, 0, 1, 0, 0, 0, 0]);
+    assert_eq!(world.leads("a").await.as_deref(), Some("https://example.com/a"));
+    assert_eq!(world.leads("u").await.as_deref(), Some("https://example.com/edited"));
+    assert!(world.verify(&report).await.holds);
+});
+
+import_test!(an_undo_leaves_what_a_later_import_wrote, world, {
+    world.account.set(&account());
+    let first = world.import().await;
+    let mut changed = account();
+    changed[0].to = "https://example.com/a-now".into();
+    world.account.set(&changed);
+    let second = world.import().await;
+    assert_eq!(second.updated, 1);
+    let undone = world.imports.undo(Some(world.workspace), first.id).await.unwrap();
+    assert_eq!((undone.removed, undone.written_by_another_job), (3, 1));
+    assert_eq!(world.leads("a").await.as_deref(), Some("https://example.com/a-now"));
+});
+
+import_test!(a_running_import_cannot_be_undone, world, {
+    world.account.set(&account());
+    world.account.close_after(0);
+    let id = world.imports.start(&world.plain(), crate::world::token()).await.unwrap();
+    let error = world.imports.undo(Some(world.workspace), id).await.unwrap_err();
+    assert!(matches!(error, imports::Error::State { wanted: "undone", .. }), "{error}");
+    world.account.open();
+    world.rest(id).await;
+});
+
+import_test!(identity_is_kept_apart_for_each_target_domain, world, {
+    let other = world.add_domain("links.example.org", CaseMode::Sensitive).await;
+    world.account.set(&account());
+    world.import().await;
+    let there = imports::NewImport { domain: Some(other.host.clone()), ..world.plain() };
+    assert_eq!(counters(&world.import_as(&there).await), [4, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(world.slugs().await.len(), 8);
+    assert_eq!(counters(&world.import_as(&there).await), [0, 0, 4, 0, 0, 0, 0]);
+});
+
+import_test!(a4_62_two_slugs_with_one_destination_stay_two_links, world, {
+    world.account.set(&[
+        record("a", "old.example.com/a", "https://example.com/same"),
+        record("b", "old.example.com/b", "https://example.com/same"),
+        record("c", "old.example.com/c", "https://example.com/SaMe"),
+    ]);
+    assert_eq!(world.import().await.imported, 3);
+    assert_ne!(world.link("a").await.id, world.link("b").await.id);
+    assert_eq!(world.leads("c").await.as_deref(), Some("https://example.com/SaMe"));
+});
+
+import_test!(a_workspace_sees_its_own_imports_alone, world, {
+    world.account.set(&account());
+    let report = world.import().await;
+    let mut tx = world.database.begin().await.unwrap();
+    let name = links::Name::new("theirs").unwrap();
+    let (theirs, _) = links::ensure_workspace(&mut tx, &name, crate::world::now()).await.unwrap();
+    tx.commit().await.unwrap();
+    for error in [
+        world.imports.get(Some(theirs.id), report.id).await.map(|_| ()).unwrap_err(),
+        world.imports.verify(Some(theirs.id), report.id).await.map(|_| ()).unwrap_err(),
+        world.imports.undo(Some(theirs.id), report.id).await.map(|_| ()).unwrap_err(),
+        world.imports.cancel(Some(theirs.id), report.id).await.map(|_| ()).unwrap_err(),
+    ] {
+        assert!(matches!(error, imports::Error::NotFound), "{error}");
+    }
+    assert_eq!(world.imports.list(theirs.id, None, 10).await.unwrap().len(), 0);
+    assert_eq!(world.imports.list(world.workspace, None, 10).await.unwrap().len(), 1);
+    // Nor can it write to a domain of another workspace.
+    let new = imports::NewImport {
+        workspace_id: theirs.id,
+        domain: Some(Host::new(crate::world::HOST).unwrap()),
+        ..world.plain()
+    };
+    let error = world.imports.start(&new, crate::world::token()).await.unwrap_err();
+    assert!(matches!(error, imports::Error::UnknownDomain(_)), "{error}");
+});
