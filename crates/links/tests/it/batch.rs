@@ -183,7 +183,7 @@ on_both!(
             .enumerate()
             .map(|(i, mut u)| {
                 if i > 0 {
-                    u.content.external_id = None
+                    u.content.external_id = None;
                 }
                 u
             })

@@ -51,7 +51,7 @@ on_both!(a3_35_36_case_is_the_domains_choice, [&links::ROOM], |database| async m
         match second {
             Ok(_) => assert!(other_case_is_free),
             Err(Error::SlugTaken { slug, .. }) => {
-                assert_eq!((slug.as_str(), other_case_is_free), ("GitHub", false))
+                assert_eq!((slug.as_str(), other_case_is_free), ("GitHub", false));
             }
             Err(other) => panic!("{other:?}"),
         }
