@@ -12,6 +12,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use db::{Database, Id, Timestamp};
@@ -35,10 +36,14 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 const LAST_TRIES: u32 = 5;
 /// How often blocks are folded into sums.
 const ROLL_UP_EVERY: Duration = Duration::from_secs(10);
-/// Blocks folded in one transaction: it holds SQLite's only writer meanwhile.
-const ROLL_UP_BLOCKS: u32 = 64;
-/// Every so many roll-ups the change feed is purged as well.
-const PURGE_EVERY: u32 = 6;
+/// Blocks folded in one transaction: it holds SQLite's only writer meanwhile, and the sums are kept in memory.
+const ROLL_UP_BLOCKS: u32 = 512;
+/// Up to so many blocks are folded without waiting for more.
+const FEW_BLOCKS: u64 = 64;
+/// So many blocks are not left to grow further.
+const MANY_BLOCKS: u64 = 8_192;
+/// A busy process folds, and any process purges the change feed, every so many times.
+const MINUTE: u32 = 6;
 
 /// Who clicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +75,8 @@ pub(crate) struct Writer {
     full: mpsc::Receiver<Vec<Click>>,
     metrics: Metrics,
     clock: Arc<dyn Clock>,
+    /// Blocks written by this process and not folded since.
+    unfolded: Arc<AtomicU64>,
 }
 
 /// A counter and its writer.
@@ -77,7 +84,7 @@ pub(crate) fn channel(clock: Arc<dyn Clock>, metrics: Metrics) -> (Clicks, Write
     let filling = Arc::new(Mutex::new(Vec::with_capacity(CLICKS_PER_BATCH)));
     let (sender, receiver) = mpsc::channel(BLOCKS_WAITING);
     let clicks = Clicks { filling: filling.clone(), full: sender, metrics: metrics.clone() };
-    (clicks, Writer { filling, full: receiver, metrics, clock })
+    (clicks, Writer { filling, full: receiver, metrics, clock, unfolded: Arc::default() })
 }
 
 impl Clicks {
@@ -106,7 +113,7 @@ impl Clicks {
 impl Writer {
     /// Writes and folds blocks until `stop`, then writes what is left.
     pub(crate) async fn run(mut self, database: Database, stop: CancellationToken) {
-        let folding = tokio::spawn(fold(database.clone(), stop.clone()));
+        let folding = tokio::spawn(fold(database.clone(), self.unfolded.clone(), stop.clone()));
         let mut ticks = tokio::time::interval(FLUSH_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut blocks: VecDeque<Vec<Click>> = VecDeque::new();
@@ -173,6 +180,7 @@ impl Writer {
         match written.await {
             Ok(()) => {
                 self.metrics.clicks_written.inc_by(clicks as u64);
+                self.unfolded.fetch_add(blocks.len() as u64, Ordering::Relaxed);
                 blocks.clear();
                 true
             }
@@ -190,7 +198,7 @@ impl Writer {
 }
 
 /// Folds blocks into sums, those of other processes too, and keeps the change feed short.
-async fn fold(database: Database, stop: CancellationToken) {
+async fn fold(database: Database, unfolded: Arc<AtomicU64>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(ROLL_UP_EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut rounds: u32 = 0;
@@ -199,16 +207,32 @@ async fn fold(database: Database, stop: CancellationToken) {
             () = stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        if let Err(error) = fold_all(&database, &stop).await {
-            tracing::warn!(%error, "clicks could not be summed up; they are kept for the next time");
-        }
         rounds = rounds.wrapping_add(1);
-        if rounds.is_multiple_of(PURGE_EVERY)
+        let waiting = unfolded.load(Ordering::Relaxed);
+        if is_due(waiting, rounds) {
+            unfolded.fetch_sub(waiting, Ordering::Relaxed);
+            if let Err(error) = fold_aside(&database, &stop).await {
+                tracing::warn!(%error, "clicks could not be summed up; they are kept for the next time");
+            }
+        }
+        if rounds.is_multiple_of(MINUTE)
             && let Err(error) = purge(&database).await
         {
             tracing::warn!(%error, "the change feed could not be purged");
         }
     }
+}
+
+fn is_due(waiting: u64, rounds: u32) -> bool {
+    waiting <= FEW_BLOCKS || waiting >= MANY_BLOCKS || rounds.is_multiple_of(MINUTE)
+}
+
+/// On a thread of its own: adding up half a million clicks must not hold up the redirects of this thread.
+async fn fold_aside(database: &Database, stop: &CancellationToken) -> links::Result<()> {
+    let (database, stop, runtime) = (database.clone(), stop.clone(), tokio::runtime::Handle::current());
+    let folding = tokio::task::spawn_blocking(move || runtime.block_on(fold_all(&database, &stop)));
+    // A panic in there is told by its own message; what was not committed is folded the next time.
+    folding.await.unwrap_or(Ok(()))
 }
 
 async fn fold_all(database: &Database, stop: &CancellationToken) -> links::Result<()> {
@@ -253,6 +277,19 @@ mod tests {
         count(&clicks, 1);
         assert_eq!(writer.full.try_recv().unwrap().len(), CLICKS_PER_BATCH);
         assert!(writer.filling.lock().is_empty());
+    }
+
+    #[test]
+    fn a_busy_process_folds_every_minute_and_a_quiet_one_at_once() {
+        for (waiting, round, due) in [
+            (0, 1, true),
+            (FEW_BLOCKS, 1, true),
+            (FEW_BLOCKS + 1, 1, false),
+            (FEW_BLOCKS + 1, MINUTE, true),
+            (MANY_BLOCKS, 1, true),
+        ] {
+            assert_eq!(is_due(waiting, round), due, "{waiting} blocks, round {round}");
+        }
     }
 
     #[test]
