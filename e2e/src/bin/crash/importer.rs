@@ -14,12 +14,10 @@ use tokio::process::{Child, Command};
 use crate::ground::Ground;
 use crate::simulator::Simulator;
 
-/// A fetcher's lease: what a killed one's successor waits for on Postgres.
-const LEASE_SECONDS: &str = "1";
 /// The signal of an abort (POSIX).
 const SIGABRT: i32 = 6;
 /// An import that takes longer hangs.
-const PROCESS_LIMIT: Duration = Duration::from_secs(240);
+const PROCESS_LIMIT: Duration = Duration::from_secs(600);
 
 /// Starts imports of one account into one database. Started again, the same command goes on.
 pub(crate) struct Importer<'w> {
@@ -27,6 +25,8 @@ pub(crate) struct Importer<'w> {
     pub(crate) ground: &'w Ground<'w>,
     pub(crate) simulator: &'w Simulator,
     pub(crate) url: String,
+    /// A fetcher's lease, for which the successor of a killed one waits.
+    lease_seconds: u64,
     starts: AtomicU32,
 }
 
@@ -46,8 +46,14 @@ pub(crate) enum Ending {
 
 /// One import as `job list --json` tells it.
 #[derive(Debug, Deserialize)]
-pub(crate) struct JobLine {
-    pub(crate) id: String,
+struct JobLine {
+    id: String,
+}
+
+/// The object with which `import --json` ends.
+#[derive(Debug, Deserialize)]
+struct Summary {
+    job: String,
 }
 
 /// The answer of `job verify --json`.
@@ -63,8 +69,9 @@ impl<'w> Importer<'w> {
         ground: &'w Ground<'w>,
         simulator: &'w Simulator,
         url: String,
+        lease_seconds: u64,
     ) -> Self {
-        Self { binary, ground, simulator, url, starts: AtomicU32::new(0) }
+        Self { binary, ground, simulator, url, lease_seconds, starts: AtomicU32::new(0) }
     }
 
     /// The command with nothing of the surroundings in it but what is set here.
@@ -93,7 +100,7 @@ impl<'w> Importer<'w> {
             .args(["import", "bitly", "--pace", "none", "--json", "--domain", self.simulator.domain()])
             .args(["--base-url", self.simulator.url()])
             .env("CROSSDOCK_SOURCE_TOKEN", self.simulator.token())
-            .env("CROSSDOCK_LEASE_SECONDS", LEASE_SECONDS)
+            .env("CROSSDOCK_LEASE_SECONDS", self.lease_seconds.to_string())
             .env("CROSSDOCK_FAILPOINT_LOG", self.ground.points_log())
             .stdout(Stdio::from(File::create(self.ground.folder.join(format!("{name}.out")))?));
         if let Some(failpoint) = failpoint {
@@ -111,9 +118,16 @@ impl<'w> Importer<'w> {
         })
     }
 
-    /// All imports of the database.
-    pub(crate) async fn jobs(&self) -> anyhow::Result<Vec<JobLine>> {
-        self.ask(&["list"]).await
+    /// The ids of the `count` imports of the database. A single one is the one whose process came to its end last.
+    pub(crate) async fn jobs(&self, count: usize) -> anyhow::Result<Vec<String>> {
+        if count != 1 {
+            let jobs: Vec<JobLine> = self.ask(&["list"]).await?;
+            return Ok(jobs.into_iter().map(|job| job.id).collect());
+        }
+        let file = self.ground.folder.join(format!("import{}.out", self.starts.load(Ordering::Relaxed)));
+        let summary: Summary = serde_json::from_slice(&std::fs::read(file)?)
+            .context("the import did not end with its object")?;
+        Ok(vec![summary.job])
     }
 
     /// What the product itself says about an import.

@@ -53,6 +53,9 @@ struct Args {
     /// Only this case, as a report names it
     #[arg(long, value_name = "CASE")]
     only: Option<Case>,
+    /// Keep the databases and logs of cases that hold, too
+    #[arg(long)]
+    keep: bool,
     /// Cases run side by side on each database
     #[arg(long, default_value_t = 2)]
     lanes: usize,
@@ -60,6 +63,8 @@ struct Args {
 
 const FULL: Extent = Extent { every_hit: true, kills: 200, stops: 20, cuts: 8, cuts_of_all: 4 };
 const SHORT: Extent = Extent { every_hit: false, kills: 6, stops: 2, cuts: 1, cuts_of_all: 0 };
+/// Larger than a segment of 50 pages of 100 links.
+const SEGMENTS_LINKS: u64 = 5_100;
 /// Larger than a run of 50,000 links.
 const RUNS_LINKS: u64 = 50_100;
 /// Told on the way each time so many cases are through.
@@ -70,11 +75,18 @@ impl Args {
         if self.full { FULL } else { SHORT }
     }
 
-    /// In full, aborted imports have two segments, so that every step has a second and a last time.
+    /// Small ones answer slowly enough to be interrupted between their pages. In full, the steps that are taken once for
+    /// a segment have a second and a last time.
     fn accounts(&self, seed: u64) -> Accounts {
-        let account = |links, latency_ms| Account { links, latency_ms, seed };
-        let (kills, aborts) = if self.full { (1_500, 5_100) } else { (800, 800) };
-        Accounts { kills: account(kills, 4), aborts: account(aborts, 1), runs: account(RUNS_LINKS, 0) }
+        let plain =
+            Account { links: if self.full { 1_500 } else { 1_000 }, latency_ms: 8, seed, lease_seconds: 1 };
+        let segments = Account { links: SEGMENTS_LINKS, latency_ms: 0, ..plain };
+        Accounts {
+            plain,
+            segments: if self.full { segments } else { plain },
+            // A lease that is lost on a busy machine would end the run before its boundary.
+            runs: Account { links: RUNS_LINKS, latency_ms: 0, lease_seconds: 15, ..plain },
+        }
     }
 
     /// The options with which the same cases are found again.
@@ -101,7 +113,8 @@ async fn crash(args: &Args) -> anyhow::Result<bool> {
     tell(format!("crash: {}", args.again(seed)));
     let folder = tempfile::Builder::new().prefix("crossdock-crash-").tempdir()?;
     let server = Server::from_environment()?;
-    let world = Arc::new(World::new(binary()?, folder.path().to_owned(), server, args.accounts(seed)));
+    let world =
+        Arc::new(World::new(binary()?, folder.path().to_owned(), server, args.accounts(seed), args.keep));
     let began = Instant::now();
     let queues = match &args.only {
         Some(case) => vec![vec![case.clone()]],
@@ -125,9 +138,9 @@ async fn crash(args: &Args) -> anyhow::Result<bool> {
     if !unvisited.is_empty() {
         tell(format!("crash: no import was aborted at {}", unvisited.join(", ")));
     }
-    if tally.failed > 0 {
+    if tally.failed > 0 || args.keep {
         let kept = folder.keep();
-        tell(format!("crash: what failed was kept in {}", kept.display()));
+        tell(format!("crash: kept in {}", kept.display()));
     }
     print(tally.to_string());
     Ok(tally.failed == 0 && unvisited.is_empty())

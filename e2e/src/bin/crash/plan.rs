@@ -13,11 +13,9 @@ use crate::ground::Ground;
 use crate::importer::{Ending, Importer};
 use crate::judge::judge;
 use crate::proxy::Proxy;
-use crate::run::World;
+use crate::run::{RUN_POINT, SEGMENT_POINTS, World};
 use crate::simulator::{Account, Simulator};
 
-/// The point that only an account larger than a run passes.
-const BOUNDARY: &str = "run.boundary";
 /// Random moments lie within so many times an undisturbed import's duration; what comes too late is made earlier.
 const MOMENT_MAX: f64 = 1.1;
 /// Every so many-th killed import is killed once more as soon as it goes on.
@@ -52,17 +50,20 @@ const SHORT_ON_POSTGRES: &[&str] = &[
 pub(crate) struct Undisturbed {
     /// How often each point is passed.
     pub(crate) hits: BTreeMap<&'static str, u64>,
-    /// From the start of the process to its end, with the account of the kills.
+    /// From the start of the process to its end, with the plain account.
     pub(crate) duration: Duration,
-    /// COMMITs of an import of the account of the kills; 0 on SQLite.
+    /// COMMITs of an import of the plain account; 0 on SQLite.
     pub(crate) commits: u64,
 }
 
-/// Imports both accounts undisturbed: counts, times, and checks that nothing differs when nothing happens.
+/// Imports undisturbed: counts, times, and checks that nothing differs when nothing happens.
 pub(crate) async fn observe(world: &World, database: Database) -> anyhow::Result<Undisturbed> {
-    let kills = import(world, database, world.accounts.kills).await?;
-    let aborts = import(world, database, world.accounts.aborts).await?;
-    Ok(Undisturbed { hits: aborts.hits, ..kills })
+    let mut seen = import(world, database, world.accounts.plain).await?;
+    if world.accounts.segments != world.accounts.plain {
+        let large = import(world, database, world.accounts.segments).await?;
+        seen.hits.extend(large.hits.into_iter().filter(|(point, _)| SEGMENT_POINTS.contains(point)));
+    }
+    Ok(seen)
 }
 
 async fn import(world: &World, database: Database, account: Account) -> anyhow::Result<Undisturbed> {
@@ -75,7 +76,7 @@ async fn import(world: &World, database: Database, account: Account) -> anyhow::
         Database::Postgres => Some(Proxy::start(world.server.address()?, None).await?),
     };
     let url = ground.url(proxy.as_ref().map(Proxy::address))?;
-    let importer = Importer::new(&world.binary, &ground, &simulator, url);
+    let importer = Importer::new(&world.binary, &ground, &simulator, url, account.lease_seconds);
     let began = Instant::now();
     let ending = importer.start(None)?.end().await?;
     let duration = began.elapsed();
@@ -119,9 +120,9 @@ fn aborts(extent: Extent, database: Database, seen: &Undisturbed) -> Vec<Case> {
     let wanted =
         |point: &str| extent.every_hit || database == Database::Sqlite || SHORT_ON_POSTGRES.contains(&point);
     // The one that takes longest comes first.
-    let (boundary, others): (Vec<&str>, Vec<&str>) = POINTS.iter().partition(|point| **point == BOUNDARY);
+    let (boundary, others): (Vec<&str>, Vec<&str>) = POINTS.iter().partition(|point| **point == RUN_POINT);
     for point in boundary.into_iter().chain(others).filter(|point| wanted(point)) {
-        let counted = if point == BOUNDARY { 1 } else { seen.hits.get(point).copied().unwrap_or_default() };
+        let counted = if point == RUN_POINT { 1 } else { seen.hits.get(point).copied().unwrap_or_default() };
         let mut hits = if extent.every_hit { vec![1, 2, counted] } else { vec![1] };
         // A point that was not passed is tried all the same: the case then says that it is never passed.
         hits.retain(|hit| *hit >= 1 && *hit <= counted.max(1));
@@ -147,7 +148,7 @@ mod tests {
         hits.extend([
             ("page.before_commit", 15),
             ("lease.after_commit", 2),
-            (BOUNDARY, 0),
+            (RUN_POINT, 0),
             ("segment.closed", 0),
         ]);
         Undisturbed { hits, duration: Duration::from_secs(1), commits: 60 }

@@ -17,6 +17,9 @@ use crate::proxy::{Cut, Proxy};
 use crate::server::Server;
 use crate::simulator::{Account, Simulator};
 
+/// The point that only an account larger than a run passes, and the points passed once for each segment.
+pub(crate) const RUN_POINT: &str = "run.boundary";
+pub(crate) const SEGMENT_POINTS: &[&str] = &["segment.closed", "clean.before_commit", "clean.after_commit"];
 /// Tries to make a disturbance land while the import runs.
 const TRIES: usize = 12;
 /// Starts that an import may need after its database or its connection went away.
@@ -28,14 +31,17 @@ pub(crate) struct World {
     pub(crate) folder: PathBuf,
     pub(crate) server: Server,
     pub(crate) accounts: Accounts,
+    /// Keep what holds, too.
+    keep: bool,
     truths: Mutex<HashMap<Account, Arc<Vec<TruthRow>>>>,
 }
 
 /// Which account is imported in which case.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Accounts {
-    pub(crate) kills: Account,
-    pub(crate) aborts: Account,
+    pub(crate) plain: Account,
+    /// Larger than a segment.
+    pub(crate) segments: Account,
     /// Larger than a run.
     pub(crate) runs: Account,
 }
@@ -73,8 +79,14 @@ enum Attempt {
 }
 
 impl World {
-    pub(crate) fn new(binary: PathBuf, folder: PathBuf, server: Server, accounts: Accounts) -> Self {
-        Self { binary, folder, server, accounts, truths: Mutex::default() }
+    pub(crate) fn new(
+        binary: PathBuf,
+        folder: PathBuf,
+        server: Server,
+        accounts: Accounts,
+        keep: bool,
+    ) -> Self {
+        Self { binary, folder, server, accounts, keep, truths: Mutex::default() }
     }
 
     pub(crate) async fn truth(
@@ -93,9 +105,9 @@ impl World {
 
     pub(crate) fn account(&self, case: &Case) -> Account {
         match case {
-            Case::Abort { point, .. } if point == "run.boundary" => self.accounts.runs,
-            Case::Abort { .. } => self.accounts.aborts,
-            Case::Kill { .. } | Case::Stop { .. } | Case::Cut { .. } => self.accounts.kills,
+            Case::Abort { point, .. } if point == RUN_POINT => self.accounts.runs,
+            Case::Abort { point, .. } if SEGMENT_POINTS.contains(&point.as_str()) => self.accounts.segments,
+            _ => self.accounts.plain,
         }
     }
 }
@@ -134,7 +146,7 @@ async fn attempt(world: &World, case: &Case) -> anyhow::Result<Attempt> {
             Ok(Attempt::Missed(earlier))
         }
         Ok(Attempt::Judged(mut report)) => {
-            if report.verdict.holds() {
+            if report.verdict.holds() && !world.keep {
                 ground.remove().await?;
             } else {
                 report.kept = Some(ground.keep().await);
@@ -161,7 +173,7 @@ async fn on_ground(world: &World, ground: &Ground<'_>, case: &Case) -> anyhow::R
         _ => None,
     };
     let url = ground.url(proxy.as_ref().map(Proxy::address))?;
-    let importer = Importer::new(&world.binary, ground, &simulator, url);
+    let importer = Importer::new(&world.binary, ground, &simulator, url, account.lease_seconds);
     let landed = match disturb(world, &importer, case, proxy.as_ref()).await? {
         Disturbed::Landed(landed) => landed,
         Disturbed::Missed(earlier) => return Ok(Attempt::Missed(earlier)),

@@ -18,6 +18,8 @@ pub(crate) struct Account {
     pub(crate) links: u64,
     pub(crate) latency_ms: u64,
     pub(crate) seed: u64,
+    /// The lease with which it is imported.
+    pub(crate) lease_seconds: u64,
 }
 
 impl Account {

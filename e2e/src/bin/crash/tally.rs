@@ -22,9 +22,10 @@ pub(crate) struct Tally {
     differences: Differences,
     /// Stops and cuts that the process itself lived through.
     survived: u64,
-    /// Pages asked for again: all of them, and the most of one interruption.
+    /// Pages asked for again: all of them, and the most for one time that fetching began again; and these times.
     again: u64,
     again_max: u64,
+    resumed: u64,
     /// Kills before the first, between, and after the last page was asked for.
     stages: [u64; 3],
     pub(crate) cases: usize,
@@ -60,7 +61,8 @@ impl Tally {
         }
         self.survived += u64::from(report.survived);
         self.again += report.verdict.again;
-        self.again_max = self.again_max.max(report.verdict.again.div_ceil(report.interruptions as u64));
+        self.again_max = self.again_max.max(report.verdict.again.div_ceil(report.verdict.resumed.max(1)));
+        self.resumed += report.verdict.resumed;
     }
 
     /// Points at which no import was aborted.
@@ -73,12 +75,12 @@ impl Tally {
         let [before, within, after] = self.stages;
         format!(
             "kills before the first cursor {before}, between {within}, after the last page was asked for {after}; the \
-             process lived through {} of {} stops and cuts; pages asked for again: {} in {} interruptions, at most {} \
-             in one",
+             process lived through {} of {} stops and cuts; fetching began again {} times and asked for {} pages \
+             again, at most {} each time",
             self.survived,
             self.stops + self.cuts,
+            self.resumed,
             self.again,
-            self.aborts + self.kills as u64 + self.stops + self.cuts,
             self.again_max,
         )
     }

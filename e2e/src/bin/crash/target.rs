@@ -27,6 +27,8 @@ pub(crate) struct Target {
 #[derive(Debug, sqlx::FromRow)]
 pub(crate) struct JobRow {
     pub(crate) status: String,
+    /// Stretches of fetching: one, and one more for each time that fetching began again.
+    pub(crate) run: i64,
     pub(crate) fetched: i64,
     pub(crate) imported: i64,
     pub(crate) unchanged: i64,
@@ -57,7 +59,7 @@ const SQLITE: Queries = Queries {
             FROM slugs s JOIN links l ON l.id = s.link_id JOIN domains d ON d.id = s.domain_id
             WHERE s.deleted_at IS NULL AND l.deleted_at IS NULL",
     links: "SELECT count(*) FROM links WHERE deleted_at IS NULL",
-    jobs: "SELECT j.status,
+    jobs: "SELECT j.status, j.run,
                   (SELECT coalesce(sum(s.records), 0) FROM segments s WHERE s.job_id = j.id) AS fetched,
                   coalesce(sum(c.imported), 0) AS imported,
                   coalesce(sum(c.unchanged), 0) AS unchanged,
@@ -76,7 +78,7 @@ const POSTGRES: Queries = Queries {
             FROM slugs s JOIN links l ON l.id = s.link_id JOIN domains d ON d.id = s.domain_id
             WHERE s.deleted_at IS NULL AND l.deleted_at IS NULL",
     links: "SELECT count(*) FROM links WHERE deleted_at IS NULL",
-    jobs: "SELECT j.status,
+    jobs: "SELECT j.status, j.run::bigint AS run,
                   (SELECT coalesce(sum(s.records), 0)::bigint FROM crossdock.segments s WHERE s.job_id = j.id)
                       AS fetched,
                   coalesce(sum(c.imported), 0)::bigint AS imported,
@@ -87,7 +89,7 @@ const POSTGRES: Queries = Queries {
                   (SELECT count(*) FROM crossdock.segments s WHERE s.job_id = j.id AND s.status <> 'cleaned')
                       AS unclean
            FROM crossdock.jobs j LEFT JOIN crossdock.chunks c ON c.job_id = j.id
-           GROUP BY j.id, j.status ORDER BY j.id",
+           GROUP BY j.id ORDER BY j.id",
     staged: "SELECT count(*) FROM crossdock.staged_records",
     quarantined: "SELECT count(*) FROM crossdock.quarantine",
 };
