@@ -103,7 +103,7 @@ async fn check_chunk(
     let settled = chunks::settle(tx.conn(), context.id(), chunk, &settlement).await?;
     tx.commit().await?;
     if settled {
-        context.send(Event::Settled { job: context.id(), counts: settlement.counts });
+        context.progress(Event::Settled { job: context.id(), counts: settlement.counts });
     }
     Ok(())
 }

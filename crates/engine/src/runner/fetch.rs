@@ -350,6 +350,7 @@ impl Fetch<'_> {
         }
         let mut tx = self.context.shared.store.database().begin().await?;
         let Some(run) = begin_run(self.context, &mut tx, self.part, self.epoch).await? else {
+            tx.rollback().await?;
             return Ok(false);
         };
         tx.commit().await?;
@@ -573,7 +574,7 @@ impl Fetch<'_> {
             failpoint::pass("segment.closed");
             self.segment.roll(&commit.to);
         }
-        self.context.send(Event::Fetched { job: self.context.id(), records: i64::from(records) });
+        self.context.progress(Event::Fetched { job: self.context.id(), records: i64::from(records) });
         self.context.wake();
     }
 }

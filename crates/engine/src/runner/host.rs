@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::busy::{Parts, Picked};
 use super::handoff::Handoff;
-use super::{Event, Shared, check, fetch, undo, work};
+use super::{Event, HostState, Shared, check, fetch, undo, work};
 use crate::failpoint;
 use crate::job::Mode;
 use crate::store::{chunks, jobs, pages, partitions};
@@ -113,6 +113,14 @@ impl Context {
     /// was fetched of later ones would only fill the staging that the first one waits for.
     pub(super) fn fetchers(&self, source: &dyn Source) -> usize {
         if self.sink.parallel() { source.profile().parallel_partitions.max(1) } else { 1 }
+    }
+
+    /// Tells what was committed. A host that gets on is not one that fails again and again.
+    pub(super) fn progress(&self, event: Event) {
+        if let Some(HostState::Running { failures }) = self.shared.hosted.lock().get_mut(&self.id()) {
+            *failures = 0;
+        }
+        self.send(event);
     }
 
     pub(super) fn send(&self, event: Event) {
@@ -218,14 +226,14 @@ pub(super) async fn host(shared: Arc<Shared>, id: JobId, stop: CancellationToken
         return Ok(true);
     }
     let result = run(&context).await;
-    context.halt.cancel();
     conclude(&context, result).await.map(|()| true)
 }
 
 /// Moves the job to where its loops came to a stop.
-async fn conclude(context: &Context, result: Result<(), HostError>) -> db::Result<()> {
+async fn conclude(context: &Context, result: Result<End, HostError>) -> db::Result<()> {
     match result {
-        Ok(()) | Err(HostError::Fenced) => Ok(()),
+        Ok(End::Done) | Err(HostError::Fenced) => Ok(()),
+        Ok(End::Halted) => halted(context).await,
         Err(HostError::Db(error)) if error.is_transient() || matches!(error, db::Error::CommitUnknown(_)) => {
             Err(error)
         }
@@ -237,8 +245,16 @@ async fn conclude(context: &Context, result: Result<(), HostError>) -> db::Resul
     }
 }
 
+/// How the loops came to their end.
+enum End {
+    /// The job is over.
+    Done,
+    /// This process stops, or somebody moved the job.
+    Halted,
+}
+
 /// The loops, from their start to their joint end.
-async fn run(context: &Arc<Context>) -> Result<(), HostError> {
+async fn run(context: &Arc<Context>) -> Result<End, HostError> {
     let source = match context.kind.source(&context.job).await {
         Ok(source) => source,
         Err(error) => {
@@ -266,7 +282,7 @@ async fn run(context: &Arc<Context>) -> Result<(), HostError> {
     context.halt.cancel();
     context.wake();
     while let Some(ended) = loops.join_next().await {
-        if let (Ok(Err(HostError::Db(error))), Ok(())) = (ended, &result) {
+        if let (Ok(Err(HostError::Db(error))), Ok(_)) = (ended, &result) {
             return Err(error.into());
         }
     }
@@ -340,7 +356,7 @@ async fn coordinate(
     context: &Arc<Context>,
     loops: &mut JoinSet<Result<(), HostError>>,
     without_source: bool,
-) -> Result<(), HostError> {
+) -> Result<End, HostError> {
     let hosted_since = Instant::now();
     let mut checking = context.job.mode != Mode::Stream;
     loop {
@@ -351,7 +367,7 @@ async fn coordinate(
         if context.halt.is_cancelled() {
             return match context.stopped() {
                 Some(stop) if !stop.drain => Err(HostError::Stop(stop)),
-                _ => halted(context).await,
+                _ => Ok(End::Halted),
             };
         }
         let remaining = tidy(context).await?;
@@ -367,8 +383,8 @@ async fn coordinate(
                 return Err(HostError::Stop(stop));
             }
         } else if remaining.partitions == 0 && remaining.chunks == 0 {
-            if finish(context).await? {
-                return Ok(());
+            if let Some(end) = finish(context).await? {
+                return Ok(end);
             }
         } else if without_source && (checking || drained(context).await?) {
             await_token(context, hosted_since).await?;
@@ -422,37 +438,36 @@ async fn tidy(context: &Context) -> Result<jobs::Remaining, HostError> {
     Ok(jobs::Remaining { segments: remaining.segments - cleaned, ..remaining })
 }
 
-/// Completes the job; if its numbers do not add up, it fails and says so. `false`: another process is still cleaning.
-async fn finish(context: &Context) -> Result<bool, HostError> {
+/// Completes the job; if its numbers do not add up, it fails and says so. `None`: another process is still cleaning.
+async fn finish(context: &Context) -> Result<Option<End>, HostError> {
     let mut tx = context.shared.store.database().begin().await?;
     let completed = jobs::complete(tx.conn(), context.id()).await?;
     failpoint::pass("complete.before_commit");
     tx.commit().await?;
     failpoint::pass("complete.after_commit");
-    let Some(job) = context.shared.store.job(context.id()).await? else { return Ok(true) };
+    let Some(job) = context.shared.store.job(context.id()).await? else { return Ok(Some(End::Done)) };
     if completed {
         context.observe(&JobEvent::RunCompleted { run: job.run, counts: job.counts, fetched: job.fetched });
         context.kind.observe(&job, &JobEvent::Moved { to: Status::Completed, reason: None });
         context.send(Event::Moved { job: job.id, to: Status::Completed });
-        return Ok(true);
+        return Ok(Some(End::Done));
     }
     if job.status != Status::Running {
-        halted(context).await?;
-        return Ok(true);
+        return Ok(Some(End::Halted));
     }
     let mut reader = context.shared.store.database().read().await?;
     let remaining = jobs::remaining(reader.conn(), context.id()).await?;
     let cleaning = pages::any_cleanable(reader.conn(), context.id()).await?;
     drop(reader);
     if cleaning || remaining.partitions > 0 || remaining.chunks > 0 {
-        return Ok(false);
+        return Ok(None);
     }
     // Another process may have cleaned the last segment between the two looks.
     let mut tx = context.shared.store.database().begin().await?;
     let completed = jobs::complete(tx.conn(), context.id()).await?;
     tx.rollback().await?;
     if completed {
-        return Ok(false);
+        return Ok(None);
     }
     Err(HostError::Stop(Stop::failed(format!(
         "the numbers do not add up: {} records were fetched, {} have an outcome, {} segments are not clean",
@@ -463,7 +478,7 @@ async fn finish(context: &Context) -> Result<bool, HostError> {
 }
 
 /// The loops were halted: by a stop of this process, or because somebody moved the job.
-async fn halted(context: &Context) -> Result<(), HostError> {
+async fn halted(context: &Context) -> db::Result<()> {
     let Some(job) = context.shared.store.job(context.id()).await? else { return Ok(()) };
     if job.status == Status::Running {
         return Ok(());

@@ -37,7 +37,7 @@ pub(super) async fn undo(context: &Context) -> db::Result<()> {
             Undone::Some => {}
             Undone::All => return start_anew(context).await,
             Undone::NotNow => tokio::time::sleep(context.shared.limits.poll).await,
-            Undone::Never => return Ok(()),
+            Undone::Elsewhere | Undone::Impossible(_) => return Ok(()),
         }
     }
     Ok(())
@@ -48,32 +48,41 @@ enum Undone {
     All,
     /// Another process is at it, or the sink asks for another try.
     NotNow,
-    Never,
+    /// Another process has done it.
+    Elsewhere,
+    Impossible(SinkError),
 }
 
 async fn undo_some(context: &Context) -> db::Result<Undone> {
     let mut tx = context.shared.store.database().begin().await?;
+    let done = undo_inside(context, &mut tx).await?;
+    // Both are waited for: what follows needs the locks that this transaction holds.
+    if matches!(done, Undone::Some) {
+        tx.commit().await?;
+    } else {
+        tx.rollback().await?;
+    }
+    if let Undone::Impossible(error) = &done {
+        give_up(context, error).await?;
+    }
+    Ok(done)
+}
+
+async fn undo_inside(context: &Context, tx: &mut db::Tx) -> db::Result<Undone> {
     if !jobs::phase(tx.conn(), context.id()).await?.undoing {
-        return Ok(Undone::Never);
+        return Ok(Undone::Elsewhere);
     }
     if !chunks::take_turn(tx.conn(), context.id()).await? {
         return Ok(Undone::NotNow);
     }
     // A worker of another process may still be writing; no chunk of this job is claimed from here on.
     chunks::hold_all(tx.conn(), context.id()).await?;
-    match context.sink.undo(&mut tx, context.id(), UNDO_AT_ONCE).await {
+    match context.sink.undo(tx, context.id(), UNDO_AT_ONCE).await {
         Ok(0) => Ok(Undone::All),
-        Ok(_) => {
-            tx.commit().await?;
-            Ok(Undone::Some)
-        }
+        Ok(_) => Ok(Undone::Some),
         Err(SinkError::Db(error)) => Err(error),
         Err(SinkError::Retry(_)) => Ok(Undone::NotNow),
-        Err(error) => {
-            tx.rollback().await?;
-            give_up(context, &error).await?;
-            Ok(Undone::Never)
-        }
+        Err(error) => Ok(Undone::Impossible(error)),
     }
 }
 
@@ -92,7 +101,7 @@ async fn start_anew(context: &Context) -> db::Result<()> {
     discard(&context.shared, context.id()).await?;
     let mut tx = context.shared.store.database().begin().await?;
     if !chunks::take_turn(tx.conn(), context.id()).await? {
-        return Ok(());
+        return tx.rollback().await;
     }
     jobs::reset(tx.conn(), context.id()).await?;
     tx.commit().await

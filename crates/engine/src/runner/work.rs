@@ -107,7 +107,7 @@ async fn process(context: &Context, chunk: &Chunk, serial: bool) -> Result<(), H
             Ok(Tried::Settled { counts, written }) => {
                 context.sink.committed(&written);
                 context.shared.metrics.chunk(counts.records(), began.elapsed());
-                context.send(Event::Settled { job: context.id(), counts });
+                context.progress(Event::Settled { job: context.id(), counts });
                 break;
             }
             Ok(Tried::NotOurs) => {
@@ -209,8 +209,29 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     async fn run(&self) -> Result<Tried, Undone> {
         let mut tx = self.context.shared.store.database().begin().await.map_err(undone)?;
+        match self.inside(&mut tx).await {
+            Ok(Some((counts, written))) => {
+                failpoint::pass("chunk.before_commit");
+                tx.commit().await.map_err(undone)?;
+                Ok(Tried::Settled { counts, written })
+            }
+            // Waited for: a transaction that is only dropped holds its locks for a while, against the next try too.
+            Ok(None) => {
+                tx.rollback().await.map_err(undone)?;
+                Ok(Tried::NotOurs)
+            }
+            Err(why) => {
+                // On a broken connection there is nothing to roll back; the reason is the first error.
+                let _ = tx.rollback().await;
+                Err(why)
+            }
+        }
+    }
+
+    /// `None`: the chunk is not this worker's.
+    async fn inside(&self, tx: &mut Tx) -> Result<Option<(Counts, Vec<Written>)>, Undone> {
         if !chunks::claim(tx.conn(), self.context.id(), self.chunk, self.serial).await.map_err(undone)? {
-            return Ok(Tried::NotOurs);
+            return Ok(None);
         }
         if self.records.len() != usize::try_from(self.chunk.records).unwrap_or_default() {
             return Err(Undone::Stop(HostError::Stop(Stop::failed(format!(
@@ -222,16 +243,14 @@ impl Attempt<'_> {
                 self.chunk.records
             )))));
         }
-        let written = self.write(&mut tx).await?;
+        let written = self.write(tx).await?;
         failpoint::pass("chunk.after_write");
         let (settlement, written) = self.settlement(written);
         if !chunks::settle(tx.conn(), self.context.id(), self.chunk, &settlement).await.map_err(undone)? {
-            return Ok(Tried::NotOurs);
+            return Ok(None);
         }
         jobs::touch(tx.conn(), self.context.id()).await.map_err(undone)?;
-        failpoint::pass("chunk.before_commit");
-        tx.commit().await.map_err(undone)?;
-        Ok(Tried::Settled { counts: settlement.counts, written })
+        Ok(Some((settlement.counts, written)))
     }
 
     /// Lets the sink write what the engine does not know to be a duplicate; outcomes come back in order of ordinal.

@@ -81,7 +81,7 @@ pub async fn attempt(conn: Conn<'_>, job: JobId, serial: bool, busy: &[Key]) -> 
 }
 
 /// Claims the chunk for this transaction; `false` if it is settled, if somebody holds it (or, with `serial`, the
-/// turn), or if the job was cancelled or is being undone.
+/// turn), or if the job does not run any more: no chunk begins after a pause.
 pub async fn claim(conn: Conn<'_>, job: JobId, chunk: &Chunk, serial: bool) -> Result<bool> {
     db::dispatch!(conn, claim(job.0, chunk, serial))
 }

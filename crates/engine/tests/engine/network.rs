@@ -59,8 +59,8 @@ async fn cut_after_commit() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cut_in_the_middle_of_a_statement() {
-    a_job_through_cuts(Cut::Anywhere, 83, false).await;
-    a_job_through_cuts(Cut::Anywhere, 71, true).await;
+    a_job_through_cuts(Cut::Anywhere, 150, false).await;
+    a_job_through_cuts(Cut::Anywhere, 130, true).await;
 }
 
 // The very answer of a page's COMMIT is lost: the page is neither asked for again nor staged twice.

@@ -44,7 +44,7 @@ impl Bouncer {
         let text = format!(
             "[databases]\n* = host={} port={} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
              unix_socket_dir =\nauth_type = any\nauth_file = {}\npool_mode = transaction\ndefault_pool_size = 4\n\
-             max_prepared_statements = 0\nignore_startup_parameters = extra_float_digits\n{user}",
+             ignore_startup_parameters = extra_float_digits\n{user}",
             server.host_str().unwrap(),
             server.port().unwrap_or(5432),
             users.display(),

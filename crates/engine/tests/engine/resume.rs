@@ -85,6 +85,8 @@ async fn resumed(kind: db::Kind, seed: u64, parallel: bool) -> (Vec<String>, Cou
     let test = TestDatabase::open(kind, &[&engine::ROOM]).await;
     let sink = if parallel { TestSink::parallel() } else { TestSink::serial() };
     let bench = Bench::with(test.database.clone(), script(seed), sink).await;
+    // What a killed process held is free soon.
+    let bench = bench.limit(|limits| limits.lease = Duration::from_secs(1));
     let mut chance = StdRng::seed_from_u64(seed.wrapping_mul(31));
     let id = bench.job().await;
     let mut stretches = 0;

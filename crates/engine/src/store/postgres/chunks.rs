@@ -95,7 +95,7 @@ pub(in crate::store) async fn claim(pg: &mut Pg<'_>, job: Id, chunk: &Chunk, ser
             "SELECT 1 FROM crossdock.chunks
             WHERE job_id = $1 AND part = $2 AND segment = $3 AND first_ordinal = $4 AND records = $5
                 AND status = 'ready'
-                AND NOT EXISTS (SELECT 1 FROM crossdock.jobs WHERE id = $1 AND (undoing OR status = 'cancelled'))
+                AND EXISTS (SELECT 1 FROM crossdock.jobs WHERE id = $1 AND status = 'running' AND NOT undoing)
             FOR UPDATE SKIP LOCKED",
         )
         .bind(job)

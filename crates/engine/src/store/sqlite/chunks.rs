@@ -59,7 +59,7 @@ pub(in crate::store) async fn claim(
     let held: Option<i32> = sqlx::query_scalar(
         "SELECT 1 FROM chunks
         WHERE job_id = ?1 AND part = ?2 AND segment = ?3 AND first_ordinal = ?4 AND records = ?5 AND status = 'ready'
-            AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = ?1 AND (undoing OR status = 'cancelled'))",
+            AND EXISTS (SELECT 1 FROM jobs WHERE id = ?1 AND status = 'running' AND NOT undoing)",
     )
     .bind(job)
     .bind(chunk.part)

@@ -105,7 +105,7 @@ pub(crate) fn limits() -> Limits {
         segments_ahead: 4,
         chunk_records: 20,
         workers: 2,
-        lease: Duration::from_secs(1),
+        lease: Duration::from_secs(5),
         poll: Duration::from_millis(10),
         token_grace: Duration::from_millis(30),
         ..Limits::default()
@@ -286,7 +286,8 @@ impl Bench {
         }
         assert_eq!(fetched, job.fetched, "over the segments");
         for left in ["staged_records", "pages"] {
-            let count = sql::count(&self.database, &format!("SELECT COUNT(*) FROM crossdock.{left}")).await;
+            let text = format!("SELECT COUNT(*) FROM crossdock.{left} WHERE job_id = {}", id.0.get());
+            let count = sql::count(&self.database, &text).await;
             assert_eq!(count, 0, "{left} of a completed job");
         }
         let mut ordinals: BTreeMap<(i32, i32), Vec<i32>> = BTreeMap::new();

@@ -13,7 +13,7 @@ fn dialect(database: &Database, text: &str) -> String {
 
 /// One number.
 pub(crate) async fn count(database: &Database, text: &str) -> i64 {
-    let text = dialect(database, text);
+    let text = format!("SELECT CAST(({}) AS BIGINT)", dialect(database, text));
     let mut reader = database.read().await.unwrap();
     match reader.conn() {
         Conn::Sqlite(conn) => sqlx::query_scalar(AssertSqlSafe(text)).fetch_one(conn).await.unwrap(),
