@@ -25,8 +25,8 @@ pub(crate) async fn watch(imports: &Imports, id: JobId) -> imports::Result<Impor
     bar.enable_steady_tick(EVERY);
     let mut errors = 0;
     loop {
-        let report = match imports.get(None, id).await {
-            Ok(report) => report,
+        let (report, undoing) = match look(imports, id).await {
+            Ok(known) => known,
             // The runner tries again as well; it tells in the log why.
             Err(imports::Error::Db(error)) if error.is_transient() && errors < ERRORS_MAX => {
                 errors += 1;
@@ -45,7 +45,7 @@ pub(crate) async fn watch(imports: &Imports, id: JobId) -> imports::Result<Impor
         }
         bar.set_position(report.settled().unsigned_abs());
         bar.set_message(message(&report));
-        if !matches!(report.status, Status::Queued | Status::Running | Status::Waiting) {
+        if !undoing && !matches!(report.status, Status::Queued | Status::Running | Status::Waiting) {
             bar.finish_and_clear();
             return Ok(report);
         }
@@ -53,8 +53,21 @@ pub(crate) async fn watch(imports: &Imports, id: JobId) -> imports::Result<Impor
     }
 }
 
+/// The import, and whether this process still has to take back what it wrote.
+async fn look(imports: &Imports, id: JobId) -> imports::Result<(ImportReport, bool)> {
+    // In this order: an import that has failed is marked in the same moment.
+    let report = imports.get(None, id).await?;
+    let undoing = report.status == Status::Failed && imports.is_undoing(id).await?;
+    if report.status == Status::Failed && !undoing {
+        // Undoing may have ended in between, and with it what the counters speak of.
+        return Ok((imports.get(None, id).await?, false));
+    }
+    Ok((report, undoing))
+}
+
 fn message(report: &ImportReport) -> String {
     match report.status {
+        Status::Failed => "taking back what was written".to_owned(),
         Status::Queued => "queued behind another import of the domain".to_owned(),
         Status::Waiting => {
             let until = report.waiting_until.map_or_else(|| "later".to_owned(), |until| until.to_string());

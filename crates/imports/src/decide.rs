@@ -118,24 +118,41 @@ pub(crate) fn alternatives(
     alternatives
 }
 
-/// Keys claimed by records that were decided but are not in the database yet. Kept as 64-bit hashes, so that a check
-/// over a whole account stays small.
+/// What records that were decided would write but have not written yet: the keys they claim, and their own ids. Kept
+/// as 64-bit hashes, so that a check over a whole account stays small.
 #[derive(Debug, Default)]
-pub(crate) struct Claimed(HashMap<u64, Id>);
+pub(crate) struct Claimed {
+    keys: HashMap<u64, Id>,
+    /// Source ids, each with the digest of what came under it.
+    records: HashMap<u64, links::Digest>,
+}
 
 impl Claimed {
-    fn hash(key: &Key) -> u64 {
+    fn hash(key: &impl Hash) -> u64 {
         let mut hasher = DefaultHasher::new();
         key.hash(&mut hasher);
         hasher.finish()
     }
 
     fn has(&self, key: &Key) -> bool {
-        self.0.contains_key(&Self::hash(key))
+        self.keys.contains_key(&Self::hash(key))
     }
 
     fn claim(&mut self, key: &Key, link: Id) {
-        self.0.insert(Self::hash(key), link);
+        self.keys.insert(Self::hash(key), link);
+    }
+
+    fn owner(&self, key: &Key) -> Option<Id> {
+        self.keys.get(&Self::hash(key)).copied()
+    }
+
+    /// The digest of what this job would have written under a source id before.
+    fn record(&self, source_id: &str) -> Option<links::Digest> {
+        self.records.get(&Self::hash(&source_id)).copied()
+    }
+
+    fn remember(&mut self, candidate: &Candidate) {
+        self.records.insert(Self::hash(&candidate.source.id()), candidate.source_digest);
     }
 }
 
@@ -196,6 +213,10 @@ impl Decider<'_> {
     }
 
     fn one(&mut self, candidate: Candidate, collisions: &mut Vec<Collision>) -> Action {
+        // While nothing is written yet, the database does not know what this job had before.
+        if let Some(before) = self.claimed.record(candidate.source.id()) {
+            return Action::Nothing(given_before(&candidate, before == candidate.source_digest));
+        }
         let Some(origin) = self.knowledge.origins.get(candidate.source.id()) else {
             return self.insert(candidate, collisions);
         };
@@ -210,11 +231,7 @@ impl Decider<'_> {
             ))
         };
         if origin.job_id == self.rules.job_id {
-            return Action::Nothing(if same {
-                duplicate(&candidate)
-            } else {
-                conflicting_duplicate(&candidate, "earlier in this job")
-            });
+            return Action::Nothing(given_before(&candidate, same));
         }
         if origin.is_deleted() {
             let detail = format!("{} was deleted here after it had been imported; it stays deleted", candidate.label);
@@ -238,6 +255,7 @@ impl Decider<'_> {
             let id = Some(candidate.source.id().to_owned());
             return Action::Nothing(settled(outcome, id, Some(candidate.label), reason));
         }
+        self.claimed.remember(&candidate);
         let link = NewLink { id, origin: Some(self.origin(&candidate)), content: candidate.content, slugs };
         let digest = *links::digest(&link).as_bytes();
         let targets = link.slugs.len();
@@ -248,6 +266,7 @@ impl Decider<'_> {
     }
 
     fn update(&mut self, candidate: Candidate, origin: &Origin, collisions: &mut Vec<Collision>) -> Action {
+        self.claimed.remember(&candidate);
         let (new_slugs, mut lost, renamed) = self.slots(&candidate, origin.link_id, true, collisions);
         let targets = candidate.places.len() - lost.len();
         lost.extend(candidate.lost.iter().cloned());
@@ -349,7 +368,7 @@ impl Decider<'_> {
 
     fn owner(&self, place: &Place) -> Option<Id> {
         let key = self.rules.key(place);
-        self.knowledge.taken.get(&key).copied().or_else(|| self.claimed.0.get(&Claimed::hash(&key)).copied())
+        self.knowledge.taken.get(&key).copied().or_else(|| self.claimed.owner(&key))
     }
 }
 
@@ -366,6 +385,11 @@ fn conflicting_ids(prepared: &[Prepared]) -> HashSet<String> {
         }
     }
     conflicting
+}
+
+/// A record whose id this job had in an earlier chunk.
+fn given_before(candidate: &Candidate, same: bool) -> Written {
+    if same { duplicate(candidate) } else { conflicting_duplicate(candidate, "earlier in this job") }
 }
 
 fn duplicate(candidate: &Candidate) -> Written {

@@ -145,6 +145,12 @@ impl Imports {
         Ok(ImportReport::new(job, parameters, domain.host.to_string(), left_behind))
     }
 
+    /// Whether what the import wrote is being taken back (rule `fail`). It rests only when that is over.
+    pub async fn is_undoing(&self, id: JobId) -> Result<bool> {
+        let mut reader = self.database().read().await?;
+        Ok(jobs::phase(reader.conn(), id).await?.undoing)
+    }
+
     /// A workspace's imports, newest first, below `before`.
     pub async fn list(&self, workspace: Id, before: Option<JobId>, limit: i64) -> Result<Vec<ImportReport>> {
         let mut reader = self.database().read().await?;

@@ -289,8 +289,8 @@ fn busy(holder: Option<&Holder>, wanted: &Wanted) -> anyhow::Error {
             let body = serde_json::json!({
                 "vendor": "bitly",
                 "domain": wanted.domain.as_str(),
-                "conflict_strategy": wanted.conflict,
-                "source_filter": wanted.filter,
+                "conflict": wanted.conflict,
+                "filter": wanted.filter,
                 "token": "THE BITLY TOKEN",
             });
             usage(format!(

@@ -237,7 +237,7 @@ import_test!(
         );
         assert_eq!(world.slugs().await, [""; 0]);
 
-        let skip = imports::NewImport { domain: host.clone(), conflict: Conflict::Skip, ..dry };
+        let skip = imports::NewImport { domain: host.clone(), conflict: Conflict::Skip, ..world.plain() };
         let report = world.import_as(&skip).await;
         assert_eq!(counters(&report), [2, 0, 0, 2, 0, 0, 0]);
 

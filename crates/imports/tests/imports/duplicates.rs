@@ -60,3 +60,21 @@ import_test!(c32_one_id_with_two_contents_in_two_chunks_fails_the_later_one, one
     assert_eq!(world.leads("twice").await.as_deref(), Some("https://example.com/1"));
     assert!(world.verify(&report).await.holds);
 });
+
+import_test!(what_is_checked_before_it_is_written_tells_a_duplicate_from_a_collision, one_by_one(), world, {
+    // A page that overlaps with the one before it must not look like two links that want one slug.
+    let to = "https://example.com/";
+    world.account.page_size(1);
+    world.account.set(&[
+        link(0, to),
+        link(0, to),
+        other("between"),
+        link(1, to),
+        link(0, "https://example.com/2"),
+    ]);
+    let dry = world.dry_run().await;
+    assert_eq!((counters(&dry), dry.slugs), ([2, 0, 0, 0, 0, 2, 1], 2));
+    let report = world.import_by(crossdock_imports::Conflict::Fail).await;
+    assert_eq!((counters(&report), report.slugs), (counters(&dry), dry.slugs), "{:?}", report.reason);
+    assert_eq!(world.slugs().await, ["go.example.com/between", "go.example.com/twice"]);
+});

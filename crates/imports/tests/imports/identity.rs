@@ -113,7 +113,7 @@ import_test!(after_an_undo_everything_comes_again, world, {
     assert_eq!(world.link("mine").await, mine);
     // Once more does no harm.
     let again = world.imports.undo(Some(world.workspace), first.id).await.unwrap();
-    assert_eq!((again.removed, again.deleted), (0, 0));
+    assert_eq!((again.removed, again.edited), (0, 1));
 
     let report = world.import().await;
     assert_eq!(counters(&report), [3, 0, 1, 0, 0, 0, 0]);

@@ -191,6 +191,9 @@ impl World {
     pub(crate) async fn rest(&self, id: JobId) -> ImportReport {
         let rest = tokio::time::timeout(PATIENCE, self.runner.rest_of(id));
         rest.await.expect("the import rests").unwrap().expect("the import exists");
+        // What it wrote may still have to be taken back; each look is a round trip, and the runner is at work.
+        let undone = async { while self.imports.is_undoing(id).await.unwrap() {} };
+        tokio::time::timeout(PATIENCE, undone).await.expect("what was written is taken back");
         let report = self.report(id).await;
         if report.status == Status::Completed {
             assert_eq!(report.settled(), report.source_links, "every record has one outcome: {report:?}");
