@@ -1,5 +1,6 @@
 //! The room's statements: twin modules with the same functions, each in its database's own dialect.
 
+mod json;
 pub(crate) mod postgres;
 pub(crate) mod rows;
 pub(crate) mod sqlite;

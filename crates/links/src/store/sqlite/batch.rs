@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use db::{Id, Timestamp};
 use sqlx::{SqliteConnection, query, query_as, query_scalar};
 
-use super::json::{Rows, ids, texts};
+use crate::store::json::{Rows, ids, texts};
 use super::{case_modes, read_links};
 use crate::batch::{LinkValues, Lost, OriginValues, SlugValues};
 use crate::store;

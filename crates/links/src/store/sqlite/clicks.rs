@@ -1,7 +1,7 @@
 use db::{Id, Timestamp};
 use sqlx::{SqliteConnection, query, query_as};
 
-use super::json::{Rows, ids};
+use crate::store::json::{Rows, ids};
 use crate::{Count, Result};
 
 pub(crate) async fn insert_click_batch(

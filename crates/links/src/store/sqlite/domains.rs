@@ -1,7 +1,7 @@
 use db::{Id, Timestamp};
 use sqlx::{SqliteConnection, query, query_as};
 
-use super::json::{Rows, ids};
+use crate::store::json::{Rows, ids};
 use crate::store::Modes;
 use crate::store::rows::{DomainRow, code_number, domain_columns};
 use crate::{CaseMode, DomainSettings, Host, Result};

@@ -1,7 +1,7 @@
 use db::{Id, Timestamp};
 use sqlx::{SqliteConnection, query, query_as, query_scalar};
 
-use super::json::ids;
+use crate::store::json::ids;
 use crate::store::rows::{LinkParts, ResolvedRow, link_columns};
 use crate::{Place, Result};
 

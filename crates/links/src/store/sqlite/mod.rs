@@ -5,7 +5,6 @@ mod batch;
 mod changes;
 mod clicks;
 mod domains;
-mod json;
 mod links;
 mod listing;
 mod tokens;

@@ -1,7 +1,7 @@
 use db::Id;
 use sqlx::{SqliteConnection, query, query_as};
 
-use super::json::ids;
+use crate::store::json::ids;
 use crate::Result;
 use crate::store::rows::MadeRow;
 

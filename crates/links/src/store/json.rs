@@ -1,4 +1,4 @@
-//! Rows as JSON.
+//! Rows as JSON, which SQLite takes as one value.
 
 use db::{Id, Timestamp};
 
