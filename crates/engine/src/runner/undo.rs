@@ -57,7 +57,8 @@ async fn undo_some(context: &Context) -> db::Result<Undone> {
     let mut tx = context.shared.store.database().begin().await?;
     let done = undo_inside(context, &mut tx).await?;
     // Both are waited for: what follows needs the locks that this transaction holds.
-    if matches!(done, Undone::Some) {
+    // The last step may still tidy up behind the others.
+    if matches!(done, Undone::Some | Undone::All) {
         tx.commit().await?;
     } else {
         tx.rollback().await?;
