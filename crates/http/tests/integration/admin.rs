@@ -8,7 +8,7 @@ db::on_both!(
     [&links::ROOM],
     |database: db::Database| async move {
         let server = Server::start(database).await;
-        server.link("a", "https://example.com/").await;
+        server.imported_link("a", "https://example.com/").await;
         server.get("/a").await;
         server.get("/a").await;
         for host in ["localhost", "127.0.0.1", "admin.example.com", "Admin.Example.com:443"] {

@@ -9,7 +9,9 @@ use crossdock_http::{Clock, Metrics, PageKey, Parts, Redirects, ServerOptions, s
 use db::{Database, Id, Timestamp};
 use engine::{Limits, Runner, Store};
 use imports::{ImportKind, Imports, Vault, Vendor};
-use links::{Content, Destination, Domain, DomainSettings, Host, Link, Name, Scope, Slug, SlugChoice};
+use links::{
+    Content, Destination, Domain, DomainSettings, Host, Link, Name, NewLink, Place, Scope, Slug, SlugChoice,
+};
 use rand::SeedableRng;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -129,6 +131,17 @@ impl Server {
         let link = link.unwrap();
         tx.commit().await.unwrap();
         link
+    }
+
+    /// A link as imports add it: without a word in the change feed, which might tell the server to read it again.
+    pub(crate) async fn imported_link(&self, slug: &str, destination: &str) {
+        let now = self.clock.now();
+        let content = Content::to(Destination::new(destination).unwrap(), now);
+        let slugs = vec![Place { domain_id: self.domain.id, slug: Slug::new(slug).unwrap() }];
+        let link = NewLink { id: Id::new(), content, slugs, origin: None };
+        let mut tx = self.database.begin().await.unwrap();
+        links::insert_links(&mut tx, self.workspace, &[link], now).await.unwrap();
+        tx.commit().await.unwrap();
     }
 
     /// GET on the link domain.

@@ -165,7 +165,7 @@ db::on_both!(
     [&links::ROOM],
     |database: db::Database| async move {
         let server = Server::start(database.clone()).await;
-        server.link("a", "https://example.com/").await;
+        server.imported_link("a", "https://example.com/").await;
         assert_eq!(server.get("/a").await.status, 302);
         database.close().await;
         assert_eq!(server.get("/a").await.redirect(), (302, Some("https://example.com/")));
