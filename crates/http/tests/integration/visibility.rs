@@ -39,7 +39,7 @@ db::on_both!(
     |database: db::Database| async move {
         let server = Server::start(database).await;
         assert_eq!(server.get("/a").await.status, 404);
-        server.link("a", "https://example.com/").await;
+        server.imported_link("a", "https://example.com/").await;
         assert_eq!(
             server.get("/a").await.status,
             404,
