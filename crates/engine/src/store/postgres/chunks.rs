@@ -52,15 +52,16 @@ pub(in crate::store) async fn attempt(
     }
     Ok(pg
         .query_as(
-            "UPDATE crossdock.chunks c SET attempts = c.attempts + 1
-            FROM (
+            // Materialised, so that one chunk is picked and no more; see the lease of partitions.
+            "WITH low AS MATERIALIZED (
                 SELECT part, segment, first_ordinal FROM crossdock.chunks
                 WHERE job_id = $1 AND status = 'ready'
                     AND (part, segment, first_ordinal) NOT IN (
                         SELECT * FROM unnest($2::INTEGER[], $3::INTEGER[], $4::INTEGER[]))
                 ORDER BY part, segment, first_ordinal LIMIT 1
-                FOR UPDATE SKIP LOCKED) low
-            WHERE c.job_id = $1 AND c.part = low.part AND c.segment = low.segment
+                FOR UPDATE SKIP LOCKED)
+            UPDATE crossdock.chunks c SET attempts = c.attempts + 1
+            FROM low WHERE c.job_id = $1 AND c.part = low.part AND c.segment = low.segment
                 AND c.first_ordinal = low.first_ordinal
             RETURNING c.part, c.segment, c.first_ordinal, c.records, c.attempts",
         )

@@ -29,17 +29,19 @@ pub(in crate::store) async fn take(
 ) -> Result<Option<Checkpoint>> {
     Ok(pg
         .query_as(
-            "UPDATE crossdock.partitions p SET epoch = p.epoch + 1, holder = $2,
-                lease_until = clock_timestamp() + make_interval(secs => $3)
-            FROM (
+            // Materialised, so that it runs once: as a joined subquery it may be run again for each row, and then skips
+            // the row it has just taken and takes the next one too.
+            "WITH free AS MATERIALIZED (
                 SELECT c.part FROM crossdock.partitions c
                 WHERE c.job_id = $1 AND c.status = 'fetching' AND c.part <> ALL ($6)
                     AND (c.lease_until IS NULL OR c.lease_until < clock_timestamp() OR c.holder = $2 OR $5)
                     AND (NOT $4 OR NOT EXISTS (
                         SELECT 1 FROM crossdock.partitions b
                         WHERE b.job_id = $1 AND b.status = 'fetching' AND b.part < c.part))
-                ORDER BY c.part LIMIT 1 FOR UPDATE SKIP LOCKED) free
-            WHERE p.job_id = $1 AND p.part = free.part
+                ORDER BY c.part LIMIT 1 FOR UPDATE SKIP LOCKED)
+            UPDATE crossdock.partitions p SET epoch = p.epoch + 1, holder = $2,
+                lease_until = clock_timestamp() + make_interval(secs => $3)
+            FROM free WHERE p.job_id = $1 AND p.part = free.part
             RETURNING p.part, p.key, p.expected, p.epoch, p.segment, p.anchor, p.position, p.staged, p.chunked,
                 p.pages, p.run, p.run_records, p.run_started_at",
         )
