@@ -7,8 +7,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Moves links out of a vendor's API into a database you own, serves them, and proves that none is missing.
 #[derive(Debug, Parser)]
-#[command(name = "crossdock", version, about, propagate_version = true, max_term_width = 100,
-    after_help = "Exit codes: 0 clean, 1 failed, 2 usage, 3 completed with failed records, 4 the source's token is needed.")]
+#[command(
+    name = "crossdock",
+    version,
+    about,
+    propagate_version = true,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 clean, 1 failed, 2 usage, 3 completed with failed records, 4 the source's token is needed."
+)]
 pub(crate) struct Cli {
     /// The database: sqlite://FILE or postgres://USER@HOST/NAME [default: sqlite://crossdock.db]
     #[arg(long, global = true, env = "CROSSDOCK_DATABASE", value_name = "URL", hide_env_values = true)]
@@ -17,7 +23,14 @@ pub(crate) struct Cli {
     #[arg(long, global = true, env = "CROSSDOCK_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// How log lines are written to standard error
-    #[arg(long, global = true, env = "CROSSDOCK_LOG_FORMAT", value_enum, default_value = "text", hide_env = true)]
+    #[arg(
+        long,
+        global = true,
+        env = "CROSSDOCK_LOG_FORMAT",
+        value_enum,
+        default_value = "text",
+        hide_env = true
+    )]
     pub(crate) log_format: LogFormat,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -138,13 +151,15 @@ pub(crate) enum ImportVendor {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "The token is read from CROSSDOCK_SOURCE_TOKEN, from standard input, or asked for; it is never an argument.
+#[command(
+    after_help = "The token is read from CROSSDOCK_SOURCE_TOKEN, from standard input, or asked for; it is never an argument.
 Started again with the same options, an import that was interrupted goes on from its checkpoint.
 
 Examples:
   crossdock import bitly --domain go.example.com
   crossdock import bitly --domain go.example.com --map-domain bit.ly=go.example.com
-  crossdock import bitly --domain go.example.com --on-conflict skip --json < token.txt")]
+  crossdock import bitly --domain go.example.com --on-conflict skip --json < token.txt"
+)]
 pub(crate) struct ImportBitly {
     /// The domain every slug goes to; made if it is missing
     #[arg(long, value_name = "HOST")]
@@ -317,9 +332,11 @@ pub(crate) enum SimulateVendor {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Faults: none, rough, or a comma-separated list of NAME@N[xK][:ARG], where N counts list requests from 1:
+#[command(
+    after_help = "Faults: none, rough, or a comma-separated list of NAME@N[xK][:ARG], where N counts list requests from 1:
   crossdock simulate bitly --count 1000 --faults 429@3,500@5x2,cut@9
-  crossdock simulate bitly --help-faults")]
+  crossdock simulate bitly --help-faults"
+)]
 pub(crate) struct SimulateBitly {
     /// Where to listen
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]

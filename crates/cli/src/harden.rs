@@ -1,8 +1,6 @@
 //! What a process that holds tokens does not do.
 
-use rustix::process::{
-    DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
-};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 
 /// Switches core dumps off for this process.
 ///

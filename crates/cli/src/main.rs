@@ -56,7 +56,8 @@ fn main() -> ExitCode {
 fn log(cli: &Cli) {
     let quiet = matches!(cli.command, Command::Import(_) | Command::Demo(_) | Command::Job(_));
     let default = if quiet { "warn" } else { "info" };
-    let filter = EnvFilter::try_from_env("CROSSDOCK_LOG").unwrap_or_else(|_| EnvFilter::new(format!("{default},sqlx=warn")));
+    let filter = EnvFilter::try_from_env("CROSSDOCK_LOG")
+        .unwrap_or_else(|_| EnvFilter::new(format!("{default},sqlx=warn")));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -53,7 +53,9 @@ impl File {
     /// How long a fetcher's lease lasts; `CROSSDOCK_LEASE_SECONDS` over the file.
     pub(crate) fn lease(&self) -> anyhow::Result<Option<Duration>> {
         let seconds = match std::env::var("CROSSDOCK_LEASE_SECONDS") {
-            Ok(text) => Some(text.parse::<u64>().map_err(|_| usage("CROSSDOCK_LEASE_SECONDS is not a number"))?),
+            Ok(text) => {
+                Some(text.parse::<u64>().map_err(|_| usage("CROSSDOCK_LEASE_SECONDS is not a number"))?)
+            }
             Err(_) => self.lease_seconds,
         };
         match seconds {
@@ -66,7 +68,8 @@ impl File {
     pub(crate) fn serve(&self, args: &mut Serve) -> anyhow::Result<()> {
         if args.listen.is_none() {
             let text = self.listen.as_deref().unwrap_or(DEFAULT_LISTEN);
-            args.listen = Some(text.parse().map_err(|_| usage(format!("'{text}' is not an address to listen on")))?);
+            args.listen =
+                Some(text.parse().map_err(|_| usage(format!("'{text}' is not an address to listen on")))?);
         }
         args.public_url = args.public_url.take().or_else(|| self.public_url.clone());
         args.admin_host = args.admin_host.take().or_else(|| self.admin_host.clone());

@@ -35,7 +35,9 @@ pub(crate) fn given() -> anyhow::Result<Option<Token>> {
         return Ok(None);
     }
     let mut line = String::new();
-    std::io::Read::take(stdin.lock(), LENGTH_MAX).read_line(&mut line).context("cannot read standard input")?;
+    std::io::Read::take(stdin.lock(), LENGTH_MAX)
+        .read_line(&mut line)
+        .context("cannot read standard input")?;
     let token = Token::new(&line);
     Ok((!token.is_empty()).then_some(token))
 }

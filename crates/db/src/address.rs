@@ -75,11 +75,15 @@ impl FromStr for Address {
 
 fn postgres(text: &str) -> Result<Address, Error> {
     // The parser's own message may repeat the URL and with it the password.
-    let malformed = || Error::Address("the postgres:// URL cannot be read; write postgres://USER@HOST:PORT/NAME".into());
+    let malformed =
+        || Error::Address("the postgres:// URL cannot be read; write postgres://USER@HOST:PORT/NAME".into());
     let mut url = Url::parse(text).map_err(|_| malformed())?;
     let pooled = url.query_pairs().any(|(name, value)| name == "pgbouncer" && value == "true");
-    let kept: Vec<(String, String)> =
-        url.query_pairs().filter(|(name, _)| name != "pgbouncer").map(|(n, v)| (n.into_owned(), v.into_owned())).collect();
+    let kept: Vec<(String, String)> = url
+        .query_pairs()
+        .filter(|(name, _)| name != "pgbouncer")
+        .map(|(n, v)| (n.into_owned(), v.into_owned()))
+        .collect();
     url.set_query(None);
     if !kept.is_empty() {
         url.query_pairs_mut().extend_pairs(kept);
@@ -123,7 +127,9 @@ mod tests {
 
     #[test]
     fn sqlite_addresses_name_a_file() {
-        for (text, path) in [("sqlite://a.db", "a.db"), ("sqlite:a.db", "a.db"), ("sqlite:///tmp/a.db", "/tmp/a.db")] {
+        for (text, path) in
+            [("sqlite://a.db", "a.db"), ("sqlite:a.db", "a.db"), ("sqlite:///tmp/a.db", "/tmp/a.db")]
+        {
             assert_eq!(text.parse::<Address>().unwrap().file(), Some(Path::new(path)));
         }
         for text in ["sqlite:", "sqlite::memory:", "mysql://x", "crossdock.db"] {

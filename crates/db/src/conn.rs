@@ -154,8 +154,9 @@ impl Reader {
 pub async fn now(conn: Conn<'_>) -> Result<Timestamp> {
     Ok(match conn {
         Conn::Sqlite(conn) => {
-            let micros: i64 =
-                sqlx::query_scalar("SELECT CAST(unixepoch('subsec') * 1000000 AS INTEGER)").fetch_one(conn).await?;
+            let micros: i64 = sqlx::query_scalar("SELECT CAST(unixepoch('subsec') * 1000000 AS INTEGER)")
+                .fetch_one(conn)
+                .await?;
             Timestamp::from_micros(micros)
         }
         Conn::Postgres(pg) => pg.scalar("SELECT clock_timestamp()").fetch_one(&mut *pg.conn).await?,

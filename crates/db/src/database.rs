@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use sqlx::postgres::{PgPool, PgPoolOptions};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
 
 use crate::address::Target;
 use crate::{Address, Error, Kind, Reader, Result, Tx};
@@ -108,14 +110,16 @@ impl Database {
     /// [`Error::Address`] on Postgres (use `pg_dump`), or if the file exists.
     pub async fn backup(&self, file: &std::path::Path) -> Result<()> {
         let Pools::Sqlite { writer, .. } = &self.pools else {
-            return Err(Error::Address("a Postgres database is backed up with pg_dump; see docs/operating.md".into()));
+            return Err(Error::Address(
+                "a Postgres database is backed up with pg_dump; see docs/operating.md".into(),
+            ));
         };
         if file.exists() {
             return Err(Error::Address(format!("{} exists already; name a new file", file.display())));
         }
-        let path = file
-            .to_str()
-            .ok_or_else(|| Error::Address(format!("{} is not valid UTF-8, which SQLite needs", file.display())))?;
+        let path = file.to_str().ok_or_else(|| {
+            Error::Address(format!("{} is not valid UTF-8, which SQLite needs", file.display()))
+        })?;
         let mut conn = writer.acquire().await?;
         sqlx::query("VACUUM INTO ?").bind(path).execute(&mut *conn).await?;
         Ok(())

@@ -74,19 +74,24 @@ impl Error {
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         match &error {
-            sqlx::Error::Database(inner) => match classify(inner.code().as_deref().unwrap_or(""), inner.kind()) {
-                Class::Retry => Self::Retry(error),
-                Class::Unique => {
-                    let constraint = inner.constraint().map_or_else(|| sqlite_constraint(inner.message()), str::to_owned);
-                    Self::Unique { constraint, source: error }
+            sqlx::Error::Database(inner) => {
+                match classify(inner.code().as_deref().unwrap_or(""), inner.kind()) {
+                    Class::Retry => Self::Retry(error),
+                    Class::Unique => {
+                        let constraint = inner
+                            .constraint()
+                            .map_or_else(|| sqlite_constraint(inner.message()), str::to_owned);
+                        Self::Unique { constraint, source: error }
+                    }
+                    Class::Data => Self::Data(error),
+                    Class::Connection => Self::Connection(error),
+                    Class::Other => Self::Other(error),
                 }
-                Class::Data => Self::Data(error),
-                Class::Connection => Self::Connection(error),
-                Class::Other => Self::Other(error),
-            },
-            sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::WorkerCrashed => {
-                Self::Connection(error)
             }
+            sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::WorkerCrashed => Self::Connection(error),
             // A server that goes away in the middle of a message is reported as a protocol error.
             sqlx::Error::Protocol(_) | sqlx::Error::BeginFailed => Self::Connection(error),
             _ => Self::Other(error),
@@ -123,7 +128,9 @@ fn classify(code: &str, kind: ErrorKind) -> Class {
     }
     match kind {
         ErrorKind::UniqueViolation | ErrorKind::ExclusionViolation => Class::Unique,
-        ErrorKind::ForeignKeyViolation | ErrorKind::NotNullViolation | ErrorKind::CheckViolation => Class::Data,
+        ErrorKind::ForeignKeyViolation | ErrorKind::NotNullViolation | ErrorKind::CheckViolation => {
+            Class::Data
+        }
         _ if code.len() == 5 && (code.starts_with("22") || code.starts_with("23")) => Class::Data,
         _ => Class::Other,
     }

@@ -57,7 +57,6 @@ impl Id {
     }
 }
 
-
 impl Default for Id {
     fn default() -> Self {
         Self::new()

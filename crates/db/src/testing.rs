@@ -65,8 +65,9 @@ impl TestDatabase {
 }
 
 fn server() -> String {
-    std::env::var(POSTGRES_VARIABLE)
-        .unwrap_or_else(|_| panic!("{POSTGRES_VARIABLE} is not set: run the tests with `make test` or `scripts/pg run CMD`"))
+    std::env::var(POSTGRES_VARIABLE).unwrap_or_else(|_| {
+        panic!("{POSTGRES_VARIABLE} is not set: run the tests with `make test` or `scripts/pg run CMD`")
+    })
 }
 
 /// Database names cannot be bound; they are made of our own letters and digits only.

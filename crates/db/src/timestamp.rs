@@ -86,7 +86,8 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse_rfc3339(&text).ok_or_else(|| serde::de::Error::custom(format!("'{text}' is not an RFC 3339 time")))
+        Self::parse_rfc3339(&text)
+            .ok_or_else(|| serde::de::Error::custom(format!("'{text}' is not an RFC 3339 time")))
     }
 }
 

@@ -15,7 +15,11 @@ const NOTES: Room = db::room!(
 );
 
 mod sqlite {
-    pub(crate) async fn insert(conn: &mut sqlx::SqliteConnection, id: i64, text: &str) -> super::db::Result<()> {
+    pub(crate) async fn insert(
+        conn: &mut sqlx::SqliteConnection,
+        id: i64,
+        text: &str,
+    ) -> super::db::Result<()> {
         sqlx::query("INSERT INTO notes (id, text) VALUES (?, ?)").bind(id).bind(text).execute(conn).await?;
         Ok(())
     }
@@ -26,7 +30,11 @@ mod sqlite {
 
 mod postgres {
     pub(crate) async fn insert(pg: &mut super::db::Pg<'_>, id: i64, text: &str) -> super::db::Result<()> {
-        pg.query("INSERT INTO notes (id, text) VALUES ($1, $2)").bind(id).bind(text).execute(&mut *pg.conn).await?;
+        pg.query("INSERT INTO notes (id, text) VALUES ($1, $2)")
+            .bind(id)
+            .bind(text)
+            .execute(&mut *pg.conn)
+            .await?;
         Ok(())
     }
     pub(crate) async fn count(pg: &mut super::db::Pg<'_>) -> super::db::Result<i64> {
@@ -40,7 +48,10 @@ db::on_both!(a_savepoint_undoes_only_its_part, [&NOTES], |database: db::Database
     tx.savepoint().await.unwrap();
     db::dispatch!(tx.conn(), insert(2, "undone")).unwrap();
     let clash = db::dispatch!(tx.conn(), insert(3, "kept")).unwrap_err();
-    assert!(matches!(&clash, db::Error::Unique { constraint, .. } if constraint.contains("notes") && constraint.contains("text")), "{clash:?}");
+    assert!(
+        matches!(&clash, db::Error::Unique { constraint, .. } if constraint.contains("notes") && constraint.contains("text")),
+        "{clash:?}"
+    );
     tx.undo().await.unwrap();
     tx.commit().await.unwrap();
     let mut reader = database.read().await.unwrap();
@@ -85,7 +96,9 @@ db::on_both!(a_timestamp_comes_back_to_the_microsecond, [], |database: db::Datab
     let mut reader = database.read().await.unwrap();
     let back: db::Timestamp = match reader.conn() {
         Conn::Sqlite(conn) => sqlx::query_scalar("SELECT ?").bind(stamp).fetch_one(conn).await.unwrap(),
-        Conn::Postgres(pg) => pg.scalar("SELECT $1::timestamptz").bind(stamp).fetch_one(&mut *pg.conn).await.unwrap(),
+        Conn::Postgres(pg) => {
+            pg.scalar("SELECT $1::timestamptz").bind(stamp).fetch_one(&mut *pg.conn).await.unwrap()
+        }
     };
     assert_eq!(back, stamp);
 });

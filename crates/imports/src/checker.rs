@@ -59,7 +59,9 @@ impl Checker for LinkChecker {
             .map(|action| match action {
                 Action::Nothing(written) => written,
                 // Nothing stands there: the outcome is foretold only.
-                Action::Insert(_, written) | Action::Update(_, written) => Written { digest: [0; 16], ..written },
+                Action::Insert(_, written) | Action::Update(_, written) => {
+                    Written { digest: [0; 16], ..written }
+                }
             })
             .collect())
     }
@@ -70,7 +72,10 @@ impl Checker for LinkChecker {
         }
         let more = self.collisions - self.named.len();
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        Err(format!("nothing was written, because {} slugs are taken: {}{more}", self.collisions, self.named.join(", ")))
+        Err(format!(
+            "nothing was written, because {} slugs are taken: {}{more}",
+            self.collisions,
+            self.named.join(", ")
+        ))
     }
 }
-

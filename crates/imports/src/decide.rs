@@ -38,7 +38,9 @@ impl Knowledge {
     ) -> links::Result<()> {
         let ids: Vec<&str> = candidates.iter().map(|candidate| candidate.source.id()).collect();
         let vendor = candidates.first().map_or("", |candidate| candidate.source.vendor());
-        for origin in links::origins_of(conn, rules.workspace_id, vendor, rules.routes.target.id, &ids).await? {
+        for origin in
+            links::origins_of(conn, rules.workspace_id, vendor, rules.routes.target.id, &ids).await?
+        {
             self.origins.insert(origin.source_id.clone(), origin);
         }
         Ok(())
@@ -234,14 +236,18 @@ impl Decider<'_> {
             return Action::Nothing(given_before(&candidate, same));
         }
         if origin.is_deleted() {
-            let detail = format!("{} was deleted here after it had been imported; it stays deleted", candidate.label);
+            let detail =
+                format!("{} was deleted here after it had been imported; it stays deleted", candidate.label);
             return plain(Outcome::Filtered, Reason::new("deleted_here", detail));
         }
         if same {
             return Action::Nothing(unchanged(&candidate, origin));
         }
         if !origin.is_untouched() {
-            let detail = format!("{} changed at the source, but was edited here; it stays as it is here", candidate.label);
+            let detail = format!(
+                "{} changed at the source, but was edited here; it stays as it is here",
+                candidate.label
+            );
             return plain(Outcome::Skipped, Reason::new("edited_here", detail));
         }
         self.update(candidate, origin, collisions)
@@ -329,9 +335,10 @@ impl Decider<'_> {
         let shown = self.rules.shown(place);
         match self.rules.conflict {
             Conflict::Suffix => self.suffixed(place, link, existing, &shown),
-            Conflict::Skip => {
-                Slot::Lost(Outcome::Skipped, Reason::new("slug_taken", format!("{shown} is taken; it was left alone")))
-            }
+            Conflict::Skip => Slot::Lost(
+                Outcome::Skipped,
+                Reason::new("slug_taken", format!("{shown} is taken; it was left alone")),
+            ),
             Conflict::Fail => {
                 collisions.push(Collision(shown.clone()));
                 Slot::Lost(Outcome::Failed, Reason::new("slug_taken", format!("{shown} is taken")))
@@ -399,7 +406,8 @@ fn duplicate(candidate: &Candidate) -> Written {
 }
 
 fn conflicting_duplicate(candidate: &Candidate, place: &str) -> Written {
-    let detail = format!("{}: the id {} came with other content {place}", candidate.label, candidate.source.id());
+    let detail =
+        format!("{}: the id {} came with other content {place}", candidate.label, candidate.source.id());
     let id = Some(candidate.source.id().to_owned());
     Written::failed(id, Some(candidate.label.clone()), Reason::new("conflicting_duplicate", detail))
 }

@@ -51,7 +51,8 @@ impl ImportKind {
 
     async fn routes(&self, parameters: &Parameters, vendor: &dyn Vendor) -> Result<Routes, Error> {
         let mut reader = self.database.read().await?;
-        let target = links::domain(reader.conn(), parameters.workspace_id, parameters.target_domain_id).await?;
+        let target =
+            links::domain(reader.conn(), parameters.workspace_id, parameters.target_domain_id).await?;
         let mut mapped: BTreeMap<String, Domain> = BTreeMap::new();
         for (from, to) in &parameters.filter.map_domain {
             let host = Host::new(to).map_err(links::Error::from)?;
@@ -85,9 +86,9 @@ impl Kind for ImportKind {
             Error::Db(error) => SourceError::Unavailable(error.to_string()),
             other => SourceError::Refused(other.to_string()),
         })?;
-        let vendor = self
-            .vendor(&parameters.vendor)
-            .ok_or_else(|| SourceError::Refused(format!("this version cannot import from '{}'", parameters.vendor)))?;
+        let vendor = self.vendor(&parameters.vendor).ok_or_else(|| {
+            SourceError::Refused(format!("this version cannot import from '{}'", parameters.vendor))
+        })?;
         vendor.source(&parameters.filter, token).await.map(Some)
     }
 

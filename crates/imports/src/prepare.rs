@@ -44,7 +44,8 @@ pub(crate) struct Preparer {
 
 impl Preparer {
     pub(crate) fn new(mapper: Arc<dyn Mapper>, routes: Arc<Routes>) -> Self {
-        let vendor_tag = Name::new(&format!("imported:{}", mapper.vendor())).expect("a vendor's word is short and plain");
+        let vendor_tag =
+            Name::new(&format!("imported:{}", mapper.vendor())).expect("a vendor's word is short and plain");
         Self { mapper, routes, vendor_tag }
     }
 
@@ -92,7 +93,10 @@ impl Preparer {
         }
         if places.is_empty() {
             let (outcome, reason) = worst(&lost).unwrap_or_else(|| {
-                (Outcome::Failed, Reason::new("no_address", format!("{label}: the record names no short URL")))
+                (
+                    Outcome::Failed,
+                    Reason::new("no_address", format!("{label}: the record names no short URL")),
+                )
             });
             return Prepared::Settled(settled(outcome, Some(link.source_id), Some(label), reason));
         }
@@ -102,7 +106,15 @@ impl Preparer {
         // A record without a date gets the time of its import, which must not look like a change at the source.
         let timeless = Content { created_at: known_time.unwrap_or_default(), ..content.clone() };
         let source_digest = links::digest_of(&timeless, &places);
-        Prepared::Candidate(Box::new(Candidate { source, label, content, places, lost, source_digest, provenance }))
+        Prepared::Candidate(Box::new(Candidate {
+            source,
+            label,
+            content,
+            places,
+            lost,
+            source_digest,
+            provenance,
+        }))
     }
 
     /// The places a link wants, each once, and the addresses that go nowhere.
@@ -125,7 +137,8 @@ impl Preparer {
                 Ok(slug) => {
                     let same = |place: &Place| {
                         place.domain_id == domain.id
-                            && domain.settings.case_mode.key(&place.slug) == domain.settings.case_mode.key(&slug)
+                            && domain.settings.case_mode.key(&place.slug)
+                                == domain.settings.case_mode.key(&slug)
                     };
                     if !places.iter().any(same) {
                         places.push(Place { domain_id: domain.id, slug });
@@ -174,7 +187,9 @@ impl Preparer {
 fn slug(text: &str) -> Result<Slug, (&'static str, String)> {
     let slug = Slug::new(text).map_err(|error| ("invalid_slug", error.to_string()))?;
     match slug.reserved() {
-        Some(reserved) => Err(("reserved_slug", format!("'{reserved}' is what browsers and robots ask every host for"))),
+        Some(reserved) => {
+            Err(("reserved_slug", format!("'{reserved}' is what browsers and robots ask every host for")))
+        }
         None => Ok(slug),
     }
 }
@@ -189,7 +204,12 @@ fn destination_code(error: &DestinationError) -> &'static str {
 }
 
 /// An outcome with its reason and nothing written.
-pub(crate) fn settled(outcome: Outcome, source_id: Option<String>, label: Option<String>, reason: Reason) -> Written {
+pub(crate) fn settled(
+    outcome: Outcome,
+    source_id: Option<String>,
+    label: Option<String>,
+    reason: Reason,
+) -> Written {
     Written { outcome, ..Written::failed(source_id, label, reason) }
 }
 

@@ -81,10 +81,21 @@ impl ImportReport {
 
     /// Records that have an outcome.
     pub fn settled(&self) -> i64 {
-        self.imported + self.updated + self.unchanged + self.skipped + self.filtered + self.duplicates + self.failed
+        self.imported
+            + self.updated
+            + self.unchanged
+            + self.skipped
+            + self.filtered
+            + self.duplicates
+            + self.failed
     }
 
-    pub(crate) fn new(job: Job, parameters: crate::Parameters, domain: String, left_behind: &[&'static str]) -> Self {
+    pub(crate) fn new(
+        job: Job,
+        parameters: crate::Parameters,
+        domain: String,
+        left_behind: &[&'static str],
+    ) -> Self {
         let counts = job.counts;
         Self {
             id: job.id,

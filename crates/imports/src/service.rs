@@ -9,7 +9,9 @@ use links::{Domain, Host};
 
 use crate::kind::{KIND, Words};
 use crate::store::{postgres, sqlite};
-use crate::{Conflict, ERROR_LOG_CAP, Error, Filter, ImportReport, LogEntry, Parameters, Result, Token, Vault, Vendor};
+use crate::{
+    Conflict, ERROR_LOG_CAP, Error, Filter, ImportReport, LogEntry, Parameters, Result, Token, Vault, Vendor,
+};
 
 /// What is asked for when an import is started.
 #[derive(Debug, Clone)]
@@ -140,7 +142,8 @@ impl Imports {
             return Err(Error::NotFound);
         }
         let job = jobs::get(reader.conn(), id).await?.ok_or(Error::NotFound)?;
-        let domain = links::domain(reader.conn(), parameters.workspace_id, parameters.target_domain_id).await?;
+        let domain =
+            links::domain(reader.conn(), parameters.workspace_id, parameters.target_domain_id).await?;
         let left_behind = self.left_behind(&parameters.vendor).unwrap_or_default();
         Ok(ImportReport::new(job, parameters, domain.host.to_string(), left_behind))
     }
@@ -197,7 +200,12 @@ impl Imports {
 
     /// Lets the import go on from its checkpoint, with a new token if one is given. A running import whose token this
     /// process does not have takes it and goes on.
-    pub async fn resume(&self, workspace: Option<Id>, id: JobId, token: Option<Token>) -> Result<ImportReport> {
+    pub async fn resume(
+        &self,
+        workspace: Option<Id>,
+        id: JobId,
+        token: Option<Token>,
+    ) -> Result<ImportReport> {
         let report = self.get(workspace, id).await?;
         if report.status.is_final() {
             return Err(Error::State { from: report.status, wanted: "resumed" });
@@ -290,4 +298,3 @@ pub(crate) async fn load_parameters(conn: Conn<'_>, id: JobId) -> Result<Option<
         filter: serde_json::from_str(&row.source_filter).map_err(|error| unreadable(error.to_string()))?,
     }))
 }
-

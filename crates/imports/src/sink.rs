@@ -154,8 +154,9 @@ impl LinkSink {
             return Ok(());
         }
         let rows: Vec<links::ImportedUpdate> = updates.iter().map(|(_, update)| update.clone()).collect();
-        let done =
-            links::update_imported(tx, self.rules.workspace_id, &rows, context.now).await.map_err(sink_error)?;
+        let done = links::update_imported(tx, self.rules.workspace_id, &rows, context.now)
+            .await
+            .map_err(sink_error)?;
         if !done.stale.is_empty() || !done.lost.is_empty() {
             return Err(SinkError::Retry("a link was edited or a slug was taken meanwhile".into()));
         }

@@ -91,7 +91,8 @@ impl Imports {
             let Some(last) = blocks.last() else { break };
             after = (last.part, last.segment, last.first_ordinal);
             for block in &blocks {
-                let entries = manifest::unpack(&block.block).map_err(|e| Error::Parameters(id, e.to_string()))?;
+                let entries =
+                    manifest::unpack(&block.block).map_err(|e| Error::Parameters(id, e.to_string()))?;
                 for part in entries.chunks(RECORDS_AT_ONCE) {
                     self.verify_entries(id, part, report.dry_run, &mut verification).await?;
                 }
@@ -112,8 +113,9 @@ impl Imports {
         verification: &mut Verification,
     ) -> Result<()> {
         verification.records += i64::try_from(entries.len()).unwrap_or(i64::MAX);
-        let (standing, absent): (Vec<_>, Vec<_>) =
-            entries.iter().partition(|entry| !dry_run && entry.written != [0; 16] && entry.source_id.is_some());
+        let (standing, absent): (Vec<_>, Vec<_>) = entries
+            .iter()
+            .partition(|entry| !dry_run && entry.written != [0; 16] && entry.source_id.is_some());
         verification.absent += i64::try_from(absent.len()).unwrap_or(i64::MAX);
         if standing.is_empty() {
             return Ok(());
@@ -160,4 +162,3 @@ fn judge(entry: &manifest::Entry, read: Option<&links::ReadBack>) -> Option<Verd
     }
     Some(Verdict::Altered)
 }
-

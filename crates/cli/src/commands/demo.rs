@@ -56,7 +56,10 @@ enum CleanUp {
     Nothing,
     Folder(PathBuf),
     /// A database on the server that the person named.
-    Drop { server: String, name: String },
+    Drop {
+        server: String,
+        name: String,
+    },
 }
 
 pub(super) async fn run(args: &Demo, database: Option<&str>, file: &File) -> anyhow::Result<Exit> {
@@ -113,7 +116,10 @@ async fn journey(
             Timestamp::here().plus(PAGE_LIFE),
         );
         say(format!("the import's page: {page}"));
-        say(format!("try a link: curl -i -H 'Host: {}' http://{listen}/SLUG   (Ctrl-C ends)", simulator.account().domain()));
+        say(format!(
+            "try a link: curl -i -H 'Host: {}' http://{listen}/SLUG   (Ctrl-C ends)",
+            simulator.account().domain()
+        ));
         stop.cancelled().await;
     }
     stop_server.cancel();
@@ -221,7 +227,8 @@ impl Fresh {
         match self.clean_up {
             CleanUp::Nothing => {}
             CleanUp::Folder(folder) => {
-                std::fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+                std::fs::remove_dir_all(&folder)
+                    .with_context(|| format!("cannot remove {}", folder.display()))?;
             }
             CleanUp::Drop { server, name } => {
                 let admin = Database::open(&server.parse()?).await?;
@@ -232,4 +239,3 @@ impl Fresh {
         Ok(())
     }
 }
-

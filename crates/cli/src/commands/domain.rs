@@ -50,7 +50,10 @@ pub(super) async fn run(args: &Domain, address: &Address) -> anyhow::Result<Exit
             }
             for domain in shown {
                 let default = if domain.default { "  (default)" } else { "" };
-                print(format!("{}  {}  {}{default}", domain.host, domain.case, domain.default_redirect_code))?;
+                print(format!(
+                    "{}  {}  {}{default}",
+                    domain.host, domain.case, domain.default_redirect_code
+                ))?;
             }
         }
         DomainAction::Add(add) => {
@@ -76,10 +79,7 @@ pub(super) async fn run(args: &Domain, address: &Address) -> anyhow::Result<Exit
 fn read(add: &DomainAdd) -> anyhow::Result<(Host, DomainSettings)> {
     let host = Host::new(&add.host).map_err(|error| usage(format!("'{}': {error}", add.host)))?;
     let url = |option: &str, text: &Option<String>| {
-        text.clone()
-            .map(Destination::new)
-            .transpose()
-            .map_err(|error| usage(format!("{option}: {error}")))
+        text.clone().map(Destination::new).transpose().map_err(|error| usage(format!("{option}: {error}")))
     };
     let settings = DomainSettings {
         case_mode: add.case.parse::<CaseMode>().map_err(|error| usage(error.to_string()))?,

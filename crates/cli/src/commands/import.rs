@@ -199,8 +199,11 @@ fn tell_survey(survey: &Survey) {
     }
     for group in &survey.groups {
         let name = group.name.as_deref().unwrap_or("");
-        let domains =
-            if group.domains.is_empty() { "no domain of its own".to_owned() } else { group.domains.join(", ") };
+        let domains = if group.domains.is_empty() {
+            "no domain of its own".to_owned()
+        } else {
+            group.domains.join(", ")
+        };
         let choice = match (group.is_chosen, group.is_active) {
             (true, _) => "comes over",
             (false, false) => "is not active and stays",
@@ -227,8 +230,9 @@ impl Wanted {
         let vendor_hosts = BitlyMapper.vendor_hosts();
         let mut map_domain = BTreeMap::new();
         for rule in &args.map_domain {
-            let (from, to) =
-                rule.split_once('=').ok_or_else(|| usage(format!("--map-domain '{rule}' is not of the form A=B")))?;
+            let (from, to) = rule
+                .split_once('=')
+                .ok_or_else(|| usage(format!("--map-domain '{rule}' is not of the form A=B")))?;
             let (from, to) = (host("--map-domain", from)?, host("--map-domain", to)?);
             map_domain.insert(from.to_string(), to.to_string());
         }
@@ -243,7 +247,11 @@ impl Wanted {
             .map(|text| host("--only-domain", text).map(|host| host.to_string()))
             .collect::<anyhow::Result<Vec<String>>>()?;
         let conflict = args.on_conflict.parse().map_err(usage)?;
-        Ok(Self { domain, conflict, filter: Filter { group_guid: args.group.clone(), map_domain, only_domain } })
+        Ok(Self {
+            domain,
+            conflict,
+            filter: Filter { group_guid: args.group.clone(), map_domain, only_domain },
+        })
     }
 }
 
@@ -284,7 +292,9 @@ fn busy(holder: Option<&Holder>, wanted: &Wanted) -> anyhow::Error {
         return usage("another process runs the jobs of this database; wait for it, or ask it over HTTP");
     };
     match &holder.url {
-        None => usage(format!("{} runs the jobs of this database; wait until it has ended", holder.describe())),
+        None => {
+            usage(format!("{} runs the jobs of this database; wait until it has ended", holder.describe()))
+        }
         Some(url) => {
             let body = serde_json::json!({
                 "vendor": "bitly",
@@ -310,7 +320,8 @@ pub(super) async fn start_plain(
     token: Token,
 ) -> anyhow::Result<(Workspace, JobId)> {
     let workspace = default_workspace(&parts.database).await?;
-    let wanted = Wanted { domain: host("the domain", domain)?, conflict: Conflict::Suffix, filter: Filter::default() };
+    let wanted =
+        Wanted { domain: host("the domain", domain)?, conflict: Conflict::Suffix, filter: Filter::default() };
     make_domains(&parts.database, &workspace, &wanted).await?;
     let new = NewImport {
         workspace_id: workspace.id,
@@ -324,4 +335,3 @@ pub(super) async fn start_plain(
     let id = parts.imports.start(&new, token).await?;
     Ok((workspace, id))
 }
-

@@ -174,15 +174,18 @@ async fn resume(args: &JobResume, database: &Database, file: &File, json: bool) 
     let _lock = match lock::take(database, "job resume", None)? {
         Taken::Ours(lock) => lock,
         Taken::Theirs(holder) => {
-            let holder = holder.map_or_else(|| "another process".to_owned(), |holder| match &holder.url {
-                Some(url) => format!(
-                    "{}; with a token: curl -X POST {url}/v1/imports/{id}/resume \
+            let holder = holder.map_or_else(
+                || "another process".to_owned(),
+                |holder| match &holder.url {
+                    Some(url) => format!(
+                        "{}; with a token: curl -X POST {url}/v1/imports/{id}/resume \
                      -H 'Authorization: Bearer YOUR_API_TOKEN' -H 'Content-Type: application/json' \
                      -d '{{\"token\":\"THE SOURCE TOKEN\"}}'",
-                    holder.describe()
-                ),
-                None => holder.describe(),
-            });
+                        holder.describe()
+                    ),
+                    None => holder.describe(),
+                },
+            );
             if report.status == Status::AwaitingToken {
                 return Err(usage(format!("the import needs the source's token, which goes to {holder}")));
             }

@@ -25,7 +25,8 @@ pub(super) async fn run(args: &Serve, address: &Address, file: &File) -> anyhow:
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     let bound = listener.local_addr()?;
     let options = options(args, bound)?;
-    let _lock = match lock::take(&database, "serve", Some(options.public_url.as_str().trim_end_matches('/')))? {
+    let _lock = match lock::take(&database, "serve", Some(options.public_url.as_str().trim_end_matches('/')))?
+    {
         Taken::Ours(lock) => lock,
         Taken::Theirs(holder) => {
             let holder = holder.map_or_else(|| "another process".to_owned(), |holder| holder.describe());
@@ -50,7 +51,9 @@ pub(super) async fn run(args: &Serve, address: &Address, file: &File) -> anyhow:
 
 fn options(args: &Serve, bound: SocketAddr) -> anyhow::Result<ServerOptions> {
     let public_url = match &args.public_url {
-        Some(text) => text.parse::<Url>().map_err(|error| usage(format!("--public-url '{text}': {error}")))?,
+        Some(text) => {
+            text.parse::<Url>().map_err(|error| usage(format!("--public-url '{text}': {error}")))?
+        }
         None => format!("http://{bound}").parse::<Url>()?,
     };
     let admin_host = args
@@ -61,7 +64,10 @@ fn options(args: &Serve, bound: SocketAddr) -> anyhow::Result<ServerOptions> {
     let proxies = args
         .trusted_proxy
         .iter()
-        .map(|text| text.parse().map_err(|_| usage(format!("--trusted-proxy '{text}' is not a network like 10.0.0.0/8"))))
+        .map(|text| {
+            text.parse()
+                .map_err(|_| usage(format!("--trusted-proxy '{text}' is not a network like 10.0.0.0/8")))
+        })
         .collect::<anyhow::Result<Vec<_>>>()?;
     Ok(ServerOptions {
         admin_host,
@@ -96,11 +102,17 @@ async fn first_token(database: &Database) -> anyhow::Result<()> {
         return Ok(());
     }
     let name = Name::new("admin").context("the name is short and plain")?;
-    let (_, token) =
-        links::create_token(&mut tx, workspace.id, &name, &Scope::ALL, None, Timestamp::here(), &mut chance())
-            .await?;
+    let (_, token) = links::create_token(
+        &mut tx,
+        workspace.id,
+        &name,
+        &Scope::ALL,
+        None,
+        Timestamp::here(),
+        &mut chance(),
+    )
+    .await?;
     tx.commit().await?;
     say("a new database; this API token may do everything and is shown once:");
     print(token.reveal())
 }
-

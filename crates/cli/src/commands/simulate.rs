@@ -36,5 +36,7 @@ pub(super) async fn bitly(args: &SimulateBitly) -> anyhow::Result<Exit> {
 }
 
 pub(super) fn plan(text: &str) -> anyhow::Result<FaultPlan> {
-    text.parse().map_err(|error| usage(format!("--faults: {error}; `crossdock simulate bitly --help-faults` lists them")))
+    text.parse().map_err(|error| {
+        usage(format!("--faults: {error}; `crossdock simulate bitly --help-faults` lists them"))
+    })
 }

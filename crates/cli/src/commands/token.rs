@@ -51,7 +51,13 @@ pub(super) async fn run(args: &TokenCommand, address: &Address) -> anyhow::Resul
             }
             for token in shown {
                 let state = if token.revoked_at.is_some() { "  (revoked)" } else { "" };
-                print(format!("{}  {}…  {}  {}{state}", token.id, token.prefix, token.name, token.scopes.join(" ")))?;
+                print(format!(
+                    "{}  {}…  {}  {}{state}",
+                    token.id,
+                    token.prefix,
+                    token.name,
+                    token.scopes.join(" ")
+                ))?;
             }
         }
         TokenAction::Create(create) => {

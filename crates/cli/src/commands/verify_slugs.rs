@@ -82,15 +82,20 @@ pub(super) async fn ask_all(account: &Arc<Account>, address: SocketAddr) -> anyh
 
 async fn ask(client: &reqwest::Client, address: SocketAddr, row: &Truth) -> anyhow::Result<()> {
     let path = utf8_percent_encode(&row.slug, PATH);
-    let answer = client.get(format!("http://{address}/{path}")).header(http::header::HOST, &row.host).send().await?;
+    let answer =
+        client.get(format!("http://{address}/{path}")).header(http::header::HOST, &row.host).send().await?;
     let status = answer.status().as_u16();
     let location = answer.headers().get(http::header::LOCATION);
     let location = location.map(|value| value.to_str()).transpose().context("the Location is not ASCII")?;
     if row.holds(status, location) {
         return Ok(());
     }
-    anyhow::bail!("answered {status} {}, expected {:?} {}", location.unwrap_or("-"), row.expect,
-        row.location.as_deref().unwrap_or("-"))
+    anyhow::bail!(
+        "answered {status} {}, expected {:?} {}",
+        location.unwrap_or("-"),
+        row.expect,
+        row.location.as_deref().unwrap_or("-")
+    )
 }
 
 /// The verifying client speaks plain HTTP to this machine only; it needs a TLS configuration merely to be built.

@@ -18,7 +18,8 @@ pub(super) async fn run(args: &Worker, address: &Address, file: &File) -> anyhow
     let database = open(address).await?;
     let limits = wire::limits(file.lease()?, args.workers.or(file.workers()));
     let mut registry = Registry::default();
-    let parts = wire::parts(&database, &SourceArgs::default(), limits, &mut registry, imports::sink::no_caches());
+    let parts =
+        wire::parts(&database, &SourceArgs::default(), limits, &mut registry, imports::sink::no_caches());
     let stop = stop_on_signal()?;
     say(format!("working on the jobs of {address}; Ctrl-C stops at the next safe point"));
     parts.runner.run(stop).await;

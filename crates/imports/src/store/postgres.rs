@@ -46,7 +46,12 @@ pub(crate) async fn list(pg: &mut Pg<'_>, workspace: Id, before: Option<Id>, lim
         .await?)
 }
 
-pub(crate) async fn unfinished(pg: &mut Pg<'_>, parameters: &Parameters, filter: &str, mode: &str) -> Result<Option<Id>> {
+pub(crate) async fn unfinished(
+    pg: &mut Pg<'_>,
+    parameters: &Parameters,
+    filter: &str,
+    mode: &str,
+) -> Result<Option<Id>> {
     Ok(pg
         .scalar(
             "SELECT p.job_id FROM import_parameters p JOIN crossdock.jobs j ON j.id = p.job_id

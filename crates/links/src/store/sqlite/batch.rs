@@ -3,10 +3,10 @@ use std::collections::HashMap;
 use db::{Id, Timestamp};
 use sqlx::{SqliteConnection, query, query_as, query_scalar};
 
-use crate::store::json::{Rows, ids, texts};
 use super::{case_modes, read_links};
 use crate::batch::{LinkValues, Lost, OriginValues, SlugValues};
 use crate::store;
+use crate::store::json::{Rows, ids, texts};
 use crate::store::rows::{LinkParts, OriginRow, TakenRow, code_number};
 use crate::taken::{Taken, match_taken};
 use crate::{NewOrigin, Place, Result};

@@ -1,8 +1,8 @@
 use db::Id;
 use sqlx::{SqliteConnection, query, query_as, query_scalar};
 
-use crate::store::json::ids;
 use crate::Result;
+use crate::store::json::ids;
 use crate::store::rows::ChangeRow;
 
 /// `sqlite_sequence` remembers the last number after a purge.

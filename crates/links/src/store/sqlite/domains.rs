@@ -1,8 +1,8 @@
 use db::{Id, Timestamp};
 use sqlx::{SqliteConnection, query, query_as};
 
-use crate::store::json::{Rows, ids};
 use crate::store::Modes;
+use crate::store::json::{Rows, ids};
 use crate::store::rows::{DomainRow, code_number, domain_columns};
 use crate::{CaseMode, DomainSettings, Host, Result};
 

@@ -1,8 +1,8 @@
 use db::Id;
 use sqlx::{SqliteConnection, query, query_as};
 
-use crate::store::json::ids;
 use crate::Result;
+use crate::store::json::ids;
 use crate::store::rows::MadeRow;
 
 /// The transaction is the only writer; nothing to lock.
