@@ -1,5 +1,7 @@
 //! What an open database promises, on both.
 
+#![allow(clippy::unwrap_used, missing_docs)] // Tests fail by panicking.
+
 use crossdock_db as db;
 use db::testing::TestDatabase;
 use db::{Conn, Kind, Migration, Room};
