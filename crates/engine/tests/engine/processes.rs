@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use db::testing::TestDatabase;
 use engine::{Mode, Status};
 
-use crate::support::sink::{TestSink, Whim, arrived};
+use crate::support::sink::{Whim, arrived};
 use crate::support::source::{Fault, Script, record, record_that};
 use crate::support::{Bench, Door, sql};
 
