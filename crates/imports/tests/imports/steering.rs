@@ -56,5 +56,7 @@ import_test!(a_cancelled_import_keeps_what_it_wrote_and_never_goes_on, world, {
 import_test!(a_finished_import_leaves_no_token_behind, world, {
     world.account.set(&account());
     let report = world.import().await;
+    // It is forgotten right after the import is seen to be completed.
+    world.stop().await;
     assert!(world.vault.get(report.id).is_none());
 });
