@@ -93,7 +93,8 @@ CREATE TABLE pages (
 ) STRICT, WITHOUT ROWID;
 
 -- Raw records as received. No foreign key to segments: the page transaction writes both, and the check would cost
--- as much as the row.
+-- as much as the row. No index on the fingerprint either, which would double the cost of a page: the one fetcher that
+-- holds the epoch knows the fingerprints of its segment, and reads them back from here when it takes over.
 CREATE TABLE staged_records (
     job_id INTEGER NOT NULL,
     part INTEGER NOT NULL,
@@ -104,8 +105,6 @@ CREATE TABLE staged_records (
     raw BLOB NOT NULL,
     PRIMARY KEY (job_id, part, segment, ordinal)
 ) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX staged_records_fingerprint ON staged_records (job_id, part, segment, fingerprint)
-    WHERE duplicate_of IS NULL;
 
 -- One row a chunk, named by its first record so that a split keeps the order, with what became of its records. They are the job's counters: nothing else is counted.
 CREATE TABLE chunks (

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +21,9 @@ use crate::store::pages::{self, Commit, NewChunk};
 use crate::store::partitions::{self, Checkpoint};
 use crate::store::{chunks, jobs, small};
 use crate::{JobEvent, PartitionSpec, Position, Source, SourceError, StagedRecord, Status};
+
+/// How long staged records wait for their chunk to fill while the workers have nothing to do.
+const TAIL_WAITS_MAX: Duration = Duration::from_millis(50);
 
 /// Fetches one partition after the other until none is free or the job stops.
 pub(super) async fn fetcher(context: Arc<Context>, source: Arc<dyn Source>) -> Result<(), HostError> {
@@ -286,14 +290,53 @@ impl Fetch<'_> {
             return Ok(None);
         }
         let asking = ask(context, source, &spec, next, lost);
-        let (committed, asked) = tokio::join!(self.commit(commit), asking);
-        committed?;
+        tokio::pin!(asking);
+        let early = {
+            let committing = self.commit(commit);
+            tokio::pin!(committing);
+            let first = match select(&mut committing, &mut asking).await {
+                Either::Left((committed, _)) => Either::Left(committed),
+                Either::Right((asked, _)) => Either::Right(asked),
+            };
+            match first {
+                Either::Left(committed) => {
+                    committed?;
+                    None
+                }
+                Either::Right(asked) => {
+                    committing.await?;
+                    Some(asked)
+                }
+            }
+        };
+        let asked = match early {
+            Some(asked) => asked,
+            None => loop {
+                match tokio::time::timeout(TAIL_WAITS_MAX, &mut asking).await {
+                    Ok(asked) => break asked,
+                    Err(_) => self.flush_tail().await?,
+                }
+            },
+        };
         match asked {
             Some(Ok(fetched)) => Ok(Some(fetched)),
             Some(Err(SourceError::CursorExpired(reason))) => self.reanchor(reason, lost).await,
             Some(Err(error)) => Err(error.into()),
             None => Ok(None),
         }
+    }
+
+    /// The source is slow and the workers wait: what is staged becomes a chunk before it is full.
+    async fn flush_tail(&mut self) -> Result<(), HostError> {
+        if self.context.job.mode != Mode::Stream || !self.context.handoff.is_idle() {
+            return Ok(());
+        }
+        let chunks = self.chunks_if(true);
+        if chunks.is_empty() {
+            return Ok(());
+        }
+        let commit = self.commit_of(self.position.clone(), self.position.clone(), chunks, false);
+        self.commit(commit).await
     }
 
     async fn ask(&self, at: Position, lost: &CancellationToken) -> Option<Result<Fetched, SourceError>> {
@@ -333,8 +376,8 @@ impl Fetch<'_> {
     /// run. `false`: the job stops meanwhile.
     async fn end_run(&mut self, lost: &CancellationToken) -> Result<bool, HostError> {
         if self.segment.pages > 0 {
-            let chunk = self.chunk_if(true);
-            let commit = self.commit_of(self.position.clone(), self.position.clone(), chunk, true);
+            let chunks = self.chunks_if(true);
+            let commit = self.commit_of(self.position.clone(), self.position.clone(), chunks, true);
             self.commit(commit).await?;
         }
         failpoint::pass("run.boundary");
@@ -452,7 +495,7 @@ impl Fetch<'_> {
         let records = self.segment.take(&fetched.at, fetched.page.records);
         let close = next == Position::End || self.segment.pages >= limits.pages_per_segment;
         self.tail.extend(records.iter().cloned());
-        let chunk = self.chunk_if(close);
+        let chunks = self.chunks_if(close);
         let count = small(records.len());
         let from = self.position.clone();
         Commit {
@@ -462,12 +505,12 @@ impl Fetch<'_> {
             staged_before,
             retries,
             fetch_micros: i64::try_from(fetched.took.as_micros()).unwrap_or(i64::MAX),
-            ..self.commit_of(from, next, chunk, close)
+            ..self.commit_of(from, next, chunks, close)
         }
     }
 
     /// A commit without pages.
-    fn commit_of(&self, from: Position, to: Position, chunk: Option<NewChunk>, close: bool) -> Commit {
+    fn commit_of(&self, from: Position, to: Position, chunks: Vec<NewChunk>, close: bool) -> Commit {
         Commit {
             job: self.context.id(),
             part: self.part,
@@ -481,7 +524,7 @@ impl Fetch<'_> {
             first_page: self.segment.pages,
             records: Vec::new(),
             staged_before: self.segment.staged,
-            chunk,
+            chunks,
             close,
             retries: 0,
             fetch_micros: 0,
@@ -489,13 +532,22 @@ impl Fetch<'_> {
         }
     }
 
-    /// A chunk over the tail: when the segment closes, when enough is staged, or when the workers wait.
-    fn chunk_if(&self, close: bool) -> Option<NewChunk> {
-        let records = self.segment.staged - self.segment.chunked;
-        let wanted = close
-            || records >= self.context.shared.limits.chunk_records
-            || (self.context.job.mode == Mode::Stream && self.context.handoff.is_idle());
-        (records > 0 && wanted).then_some(NewChunk { first_ordinal: self.segment.chunked, records })
+    /// Chunks over the tail: when the segment closes or enough is staged. A page larger than a chunk becomes several.
+    fn chunks_if(&self, close: bool) -> Vec<NewChunk> {
+        let (first, records) = (self.segment.chunked, self.segment.staged - self.segment.chunked);
+        let size = self.context.shared.limits.chunk_records.max(1);
+        if records == 0 || !(close || records >= size) {
+            return Vec::new();
+        }
+        let count = (records / size).max(1);
+        let end = |index: i32| {
+            first
+                + i32::try_from(i64::from(records) * i64::from(index) / i64::from(count))
+                    .expect("a part of the records")
+        };
+        (0..count)
+            .map(|index| NewChunk { first_ordinal: end(index), records: end(index + 1) - end(index) })
+            .collect()
     }
 
     /// Makes a page durable, looks it up if its fate is unknown, and hands its chunk on.
@@ -539,7 +591,9 @@ impl Fetch<'_> {
             self.fenced().await?;
         }
         Ok(found.pages == self.pages + i64::from(small(commit.pages.len()))
-            && found.segment == commit.segment + i32::from(commit.close))
+            && found.segment == commit.segment + i32::from(commit.close)
+            && found.chunked
+                == if commit.close { 0 } else { commit.chunked().unwrap_or(self.segment.chunked) })
     }
 
     /// The commit was refused: somebody else fetches this partition now, or the job was cancelled.
@@ -561,11 +615,15 @@ impl Fetch<'_> {
         self.run_records += i64::from(records);
         self.pages += i64::from(small(commit.pages.len()));
         self.position = commit.to.clone();
-        if let Some(chunk) = commit.chunk {
-            self.segment.chunked = chunk.first_ordinal + chunk.records;
-            let tail = std::mem::take(&mut self.tail);
+        if let Some(chunked) = commit.chunked() {
+            self.segment.chunked = chunked;
+            let mut tail = std::mem::take(&mut self.tail).into_iter();
             if self.context.job.mode == Mode::Stream {
-                self.context.handoff.put((self.part, commit.segment, chunk.first_ordinal), tail);
+                for chunk in &commit.chunks {
+                    let records = tail.by_ref().take(usize::try_from(chunk.records).unwrap_or_default());
+                    let key = (self.part, commit.segment, chunk.first_ordinal);
+                    self.context.handoff.put(key, records.collect());
+                }
             }
         }
         let took = Duration::from_micros(commit.fetch_micros.unsigned_abs());

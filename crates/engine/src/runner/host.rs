@@ -351,6 +351,9 @@ async fn watch(context: &Context) -> db::Error {
     }
 }
 
+/// The coordinator looks at most that often in the time of a poll.
+const LOOKS_A_POLL: u32 = 20;
+
 /// Takes the ends of loops, and moves the job on.
 async fn coordinate(
     context: &Arc<Context>,
@@ -393,6 +396,8 @@ async fn coordinate(
             () = change.wait() => {}
             Some(ended) = loops.join_next(), if !loops.is_empty() => take_end(context, ended)?,
         }
+        // Commits come in quick succession; there is no need to look after each.
+        tokio::time::sleep(context.shared.limits.poll / LOOKS_A_POLL).await;
     }
 }
 

@@ -28,22 +28,34 @@ const LOOK_UPS: u32 = 20;
 /// Processes chunks until the job halts.
 pub(super) async fn worker(context: Arc<Context>) -> Result<(), HostError> {
     let serial = !context.sink.parallel();
+    let mut next: Option<Pick<'_>> = None;
     while !context.halt.is_cancelled() {
         let change = context.next_change();
-        let Some((chunk, _held)) = attempt(&context, serial).await? else {
+        let pick = match next.take() {
+            Some(pick) => Some(pick),
+            None => attempt(&context, serial).await?,
+        };
+        let Some((chunk, _held)) = pick else {
             change.wait().await;
             continue;
         };
         if chunk.attempts > context.shared.limits.attempts_max && corner(&context, &chunk).await? {
             continue;
         }
-        process(&context, &chunk, serial).await?;
+        next = process(&context, &chunk, serial).await?;
+    }
+    if let Some((chunk, _held)) = next {
+        forgive(&context, &chunk).await?;
     }
     Ok(())
 }
 
-/// Counts an attempt in a small transaction of its own, so that a chunk which kills its worker is noticed.
-async fn attempt(context: &Context, serial: bool) -> Result<Option<(Chunk, Held<'_>)>, HostError> {
+/// A chunk at which an attempt was counted.
+type Pick<'c> = (Chunk, Held<'c>);
+
+/// Counts an attempt in a small transaction of its own, so that a chunk which kills its worker is noticed. Where one
+/// chunk follows another, the attempt is counted with the settling of the first one instead.
+async fn attempt(context: &Context, serial: bool) -> Result<Option<Pick<'_>>, HostError> {
     let _turn = context.picked.turn().await;
     let mut reader = context.shared.store.database().read().await?;
     let due = chunks::any_due(reader.conn(), context.id(), serial).await?;
@@ -77,9 +89,15 @@ async fn corner(context: &Context, chunk: &Chunk) -> Result<bool, HostError> {
 }
 
 /// What came of one transaction over a chunk.
-enum Tried {
-    Settled { counts: Counts, written: Vec<Written> },
+enum Tried<'c> {
+    Settled(Settled<'c>),
     NotOurs,
+}
+
+struct Settled<'c> {
+    counts: Counts,
+    written: Vec<Written>,
+    next: Option<Pick<'c>>,
 }
 
 /// Why a transaction over a chunk was undone.
@@ -91,10 +109,16 @@ enum Undone {
     Abort(String),
 }
 
-async fn process(context: &Context, chunk: &Chunk, serial: bool) -> Result<(), HostError> {
+/// Processes a chunk until it is settled or given up. Returns the chunk to go on with, if one was picked meanwhile.
+async fn process<'c>(
+    context: &'c Context,
+    chunk: &Chunk,
+    serial: bool,
+) -> Result<Option<Pick<'c>>, HostError> {
     let began = Instant::now();
     let mut isolating = false;
     let mut retries = 0u32;
+    let mut following = None;
     let records = match context.handoff.take((chunk.part, chunk.segment, chunk.first_ordinal), chunk.records)
     {
         Some(records) => records,
@@ -104,7 +128,8 @@ async fn process(context: &Context, chunk: &Chunk, serial: bool) -> Result<(), H
     loop {
         let attempt = Attempt { context, chunk, serial, isolating, retries, records: &records, began };
         match attempt.run().await {
-            Ok(Tried::Settled { counts, written }) => {
+            Ok(Tried::Settled(Settled { counts, written, next })) => {
+                following = next;
                 context.sink.committed(&written);
                 context.shared.metrics.chunk(counts.records(), began.elapsed());
                 context.progress(Event::Settled { job: context.id(), counts });
@@ -114,7 +139,7 @@ async fn process(context: &Context, chunk: &Chunk, serial: bool) -> Result<(), H
                 forgive(context, chunk).await?;
                 context.handoff.settled();
                 tokio::time::sleep(RETRY_FIRST).await;
-                return Ok(());
+                return Ok(None);
             }
             Err(Undone::Isolate) => isolating = true,
             Err(Undone::Unknown(error)) => {
@@ -133,7 +158,8 @@ async fn process(context: &Context, chunk: &Chunk, serial: bool) -> Result<(), H
                     ))));
                 }
                 if context.halt.is_cancelled() {
-                    return forgive(context, chunk).await;
+                    forgive(context, chunk).await?;
+                    return Ok(None);
                 }
                 tokio::time::sleep(pause(retries)).await;
             }
@@ -147,7 +173,7 @@ async fn process(context: &Context, chunk: &Chunk, serial: bool) -> Result<(), H
     failpoint::pass("chunk.after_commit");
     context.handoff.settled();
     context.wake();
-    Ok(())
+    Ok(following)
 }
 
 fn pause(retries: u32) -> Duration {
@@ -196,8 +222,8 @@ async fn was_settled(context: &Context, chunk: &Chunk) -> Result<bool, HostError
 }
 
 /// One transaction over a chunk.
-struct Attempt<'a> {
-    context: &'a Context,
+struct Attempt<'a, 'c> {
+    context: &'c Context,
     chunk: &'a Chunk,
     serial: bool,
     isolating: bool,
@@ -206,14 +232,14 @@ struct Attempt<'a> {
     began: Instant,
 }
 
-impl Attempt<'_> {
-    async fn run(&self) -> Result<Tried, Undone> {
+impl<'c> Attempt<'_, 'c> {
+    async fn run(&self) -> Result<Tried<'c>, Undone> {
         let mut tx = self.context.shared.store.database().begin().await.map_err(undone)?;
         match self.inside(&mut tx).await {
-            Ok(Some((counts, written))) => {
+            Ok(Some(settled)) => {
                 failpoint::pass("chunk.before_commit");
                 tx.commit().await.map_err(undone)?;
-                Ok(Tried::Settled { counts, written })
+                Ok(Tried::Settled(settled))
             }
             // Waited for: a transaction that is only dropped holds its locks for a while, against the next try too.
             Ok(None) => {
@@ -229,7 +255,7 @@ impl Attempt<'_> {
     }
 
     /// `None`: the chunk is not this worker's.
-    async fn inside(&self, tx: &mut Tx) -> Result<Option<(Counts, Vec<Written>)>, Undone> {
+    async fn inside(&self, tx: &mut Tx) -> Result<Option<Settled<'c>>, Undone> {
         if !chunks::claim(tx.conn(), self.context.id(), self.chunk, self.serial).await.map_err(undone)? {
             return Ok(None);
         }
@@ -250,7 +276,18 @@ impl Attempt<'_> {
             return Ok(None);
         }
         jobs::touch(tx.conn(), self.context.id()).await.map_err(undone)?;
-        Ok(Some((settlement.counts, written)))
+        Ok(Some(Settled { counts: settlement.counts, written, next: self.pick_next(tx).await? }))
+    }
+
+    /// Counts the attempt at the next chunk along with this one's settling: one commit for each chunk instead of two.
+    async fn pick_next(&self, tx: &mut Tx) -> Result<Option<Pick<'c>>, Undone> {
+        if self.context.halt.is_cancelled() {
+            return Ok(None);
+        }
+        let _turn = self.context.picked.turn().await;
+        let keys = self.context.picked.keys();
+        let next = chunks::attempt(tx.conn(), self.context.id(), self.serial, &keys).await.map_err(undone)?;
+        Ok(next.map(|chunk| (chunk, self.context.picked.hold(chunk.key()))))
     }
 
     /// Lets the sink write what the engine does not know to be a duplicate; outcomes come back in order of ordinal.

@@ -36,8 +36,8 @@ pub struct Commit {
     pub records: Vec<StagedRecord>,
     /// Records staged in the segment before these.
     pub staged_before: i32,
-    /// A chunk to make, if any.
-    pub chunk: Option<NewChunk>,
+    /// Chunks to make over what is staged then, in order.
+    pub chunks: Vec<NewChunk>,
     /// Whether the segment ends here.
     pub close: bool,
     /// Requests that were repeated.
@@ -63,6 +63,11 @@ impl Commit {
         self.to.to_stored()
     }
 
+    /// Where the last of the new chunks ends; `None` without one.
+    pub(crate) fn chunked(&self) -> Option<i32> {
+        self.chunks.last().map(|chunk| chunk.first_ordinal + chunk.records)
+    }
+
     /// Bytes staged by this commit.
     pub(super) fn bytes(&self) -> i64 {
         self.records.iter().map(|record| i64::try_from(record.raw.len()).unwrap_or(i64::MAX)).sum()
@@ -75,16 +80,15 @@ impl Commit {
         let mut json = String::with_capacity(self.records.len() * 80 + 2);
         json.push('[');
         for (index, record) in self.records.iter().enumerate() {
-            let original =
-                record.duplicate_of.map_or_else(|| "null".to_owned(), |original| original.to_string());
             let comma = if index == 0 { "" } else { "," };
             let (offset, length) = (blob.len() + 1, record.raw.len());
-            write!(
-                json,
-                "{comma}[{},\"{:?}\",{original},{offset},{length}]",
-                record.place.ordinal, record.fingerprint
-            )
-            .expect("writing to a string cannot fail");
+            let fingerprint = u128::from_be_bytes(*record.fingerprint.as_bytes());
+            write!(json, "{comma}[{},\"{fingerprint:032x}\",", record.place.ordinal)
+                .and_then(|()| match record.duplicate_of {
+                    Some(original) => write!(json, "{original},{offset},{length}]"),
+                    None => write!(json, "null,{offset},{length}]"),
+                })
+                .expect("writing to a string cannot fail");
             blob.extend_from_slice(&record.raw);
         }
         json.push(']');

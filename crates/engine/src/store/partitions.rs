@@ -113,7 +113,7 @@ pub async fn list(conn: Conn<'_>, id: JobId) -> Result<Vec<(String, bool)>> {
     Ok(rows.into_iter().map(|(key, status)| (key, status == "ended")).collect())
 }
 
-/// What tells whether a page commit happened: each commit raises the pages, closes the segment, or both.
+/// What tells whether a page commit happened: each commit raises the pages, closes the segment, or makes chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
 pub struct Progress {
     /// The epoch of the latest fetcher.
@@ -122,6 +122,8 @@ pub struct Progress {
     pub segment: i32,
     /// Pages fetched so far.
     pub pages: i64,
+    /// Records of the open segment that are in chunks.
+    pub chunked: i32,
 }
 
 /// How far a partition is, waiting for a commit that is still in flight.

@@ -27,6 +27,15 @@ db::on_both!(a_job_arrives_whole, [&engine::ROOM], |database| async move {
     }
 });
 
+// The bound on a chunk's records holds for a source with large pages too.
+db::on_both!(a_page_larger_than_a_chunk_becomes_several, [&engine::ROOM], |database| async move {
+    let bench = Bench::serial(database, Script::numbered(250, 110)).await;
+    let job = bench.run().await;
+    bench.assert_accounted(job.id).await;
+    let largest = sql::count(&bench.database, "SELECT MAX(records) FROM crossdock.chunks").await;
+    assert_eq!(largest, 30, "110 records are five chunks of 22, the last 30 one");
+});
+
 db::on_both!(a_source_without_records_completes, [&engine::ROOM], |database| async move {
     let bench = Bench::serial(database, Script::pages(vec![vec![]])).await;
     let job = bench.run().await;

@@ -53,7 +53,7 @@ fn first_page(job: JobId, epoch: i64) -> Commit {
         first_page: 0,
         records,
         staged_before: 0,
-        chunk: Some(NewChunk { first_ordinal: 0, records: 2 }),
+        chunks: vec![NewChunk { first_ordinal: 0, records: 2 }],
         close: false,
         retries: 0,
         fetch_micros: 5,

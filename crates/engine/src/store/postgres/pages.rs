@@ -32,7 +32,7 @@ pub(in crate::store) async fn commit(pg: &mut Pg<'_>, page: &Commit) -> Result<b
         .bind(page.to == Position::End)
         .bind(page.close)
         .bind(count)
-        .bind(page.chunk.map(|chunk| chunk.first_ordinal + chunk.records))
+        .bind(page.chunked())
         .bind(i64::from(small(page.pages.len())))
         .bind(page.retries)
         .bind(page.lease_seconds)
@@ -45,7 +45,7 @@ pub(in crate::store) async fn commit(pg: &mut Pg<'_>, page: &Commit) -> Result<b
     }
     insert_segment(pg, page, count).await?;
     insert_records(pg, page).await?;
-    if let Some(chunk) = page.chunk {
+    for chunk in &page.chunks {
         pg.query(
             "INSERT INTO crossdock.chunks (job_id, part, segment, first_ordinal, records) VALUES ($1, $2, $3, $4, $5)",
         )

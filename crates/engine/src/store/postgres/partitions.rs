@@ -151,7 +151,7 @@ pub(in crate::store) async fn list(pg: &mut Pg<'_>, id: Id) -> Result<Vec<(Strin
 
 pub(in crate::store) async fn progress_after_doubt(pg: &mut Pg<'_>, id: Id, part: i32) -> Result<Progress> {
     Ok(pg
-        .query_as("SELECT epoch, segment, pages FROM crossdock.partitions WHERE job_id = $1 AND part = $2 FOR UPDATE")
+        .query_as("SELECT epoch, segment, pages, chunked FROM crossdock.partitions WHERE job_id = $1 AND part = $2 FOR UPDATE")
         .bind(id)
         .bind(part)
         .fetch_one(&mut *pg.conn)

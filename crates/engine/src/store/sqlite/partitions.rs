@@ -155,11 +155,13 @@ pub(in crate::store) async fn progress_after_doubt(
     id: Id,
     part: i32,
 ) -> Result<Progress> {
-    Ok(sqlx::query_as("SELECT epoch, segment, pages FROM partitions WHERE job_id = ?1 AND part = ?2")
-        .bind(id)
-        .bind(part)
-        .fetch_one(&mut *conn)
-        .await?)
+    Ok(sqlx::query_as(
+        "SELECT epoch, segment, pages, chunked FROM partitions WHERE job_id = ?1 AND part = ?2",
+    )
+    .bind(id)
+    .bind(part)
+    .fetch_one(&mut *conn)
+    .await?)
 }
 
 pub(in crate::store) async fn begin_run(
