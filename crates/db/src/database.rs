@@ -1,6 +1,6 @@
 //! An open database.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::sqlite::{
@@ -14,6 +14,8 @@ use crate::{Address, Error, Kind, Reader, Result, Tx};
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long SQLite waits for another process's write transaction before [`Error::Retry`].
 const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(20);
+/// Between two attempts to open a SQLite file that another process is creating.
+const SQLITE_OPEN_PAUSE: Duration = Duration::from_millis(20);
 /// Readers of one SQLite file; they never wait for the writer (WAL).
 const SQLITE_READERS: u32 = 4;
 /// Connections of one process to Postgres.
@@ -38,6 +40,20 @@ impl Database {
     /// # Errors
     /// [`Error::Connection`] or [`Error::Other`] with the address (without its password) in the log.
     pub async fn open(address: &Address) -> Result<Self> {
+        let give_up = Instant::now() + SQLITE_BUSY_TIMEOUT;
+        loop {
+            match Self::try_open(address).await {
+                // Turning a new file's journal into a WAL does not wait for another process that does the same:
+                // SQLite answers SQLITE_BUSY at once, without its busy handler.
+                Err(Error::Retry(_)) if Instant::now() < give_up => {
+                    tokio::time::sleep(SQLITE_OPEN_PAUSE).await;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    async fn try_open(address: &Address) -> Result<Self> {
         let pools = match &address.0 {
             Target::Sqlite(path) => {
                 let options = SqliteConnectOptions::new()
@@ -93,6 +109,16 @@ impl Database {
             Pools::Sqlite { writer, .. } => Tx::sqlite(writer.begin_with("BEGIN IMMEDIATE").await?),
             Pools::Postgres { pool, pooled } => Tx::postgres(pool.begin().await?, !pooled),
         })
+    }
+
+    /// Begins a write transaction for statements over many rows at once. On Postgres such a statement is planned anew
+    /// each time: a plan kept from when a table was empty reads the whole table for every chunk once it has grown.
+    pub async fn begin_bulk(&self) -> Result<Tx> {
+        const BEGIN: &str = "BEGIN; SET LOCAL plan_cache_mode = force_custom_plan";
+        match &self.pools {
+            Pools::Sqlite { .. } => self.begin().await,
+            Pools::Postgres { pool, pooled } => Ok(Tx::postgres(pool.begin_with(BEGIN).await?, !pooled)),
+        }
     }
 
     /// A connection for reading.

@@ -16,8 +16,8 @@
 //! PgBouncer's transaction mode works.
 //!
 //! ```no_run
-//! # async fn example() -> Result<(), db::Error> {
 //! # use crossdock_db as db;
+//! # async fn example() -> Result<(), db::Error> {
 //! let database = db::Database::open(&"sqlite://crossdock.db".parse()?).await?;
 //! let mut tx = database.begin().await?;
 //! let now = db::now(tx.conn()).await?;

@@ -1,5 +1,7 @@
 //! Migrations: each room brings its own, in order, and keeps its own table of what was applied.
 
+use std::time::Duration;
+
 use sha2::{Digest, Sha256};
 
 use crate::{Conn, Database, Error, Result, Timestamp};
@@ -74,17 +76,33 @@ macro_rules! room {
     };
 }
 
-/// Two processes that create the same table at once: one of them is refused by the catalogue and tries again.
-const CREATE_TRIES: usize = 5;
+/// Attempts before the error of the last one is given up to the caller.
+const TRIES: u32 = 6;
 
 impl Database {
     /// Brings the room's tables up to date: one transaction, one process at a time (the lock is on the
     /// migration table and ends with the transaction). Versions newer than this program knows are left alone,
     /// so that an older and a newer node can run side by side.
     ///
+    /// Every step is looked up before it is applied, so all of it is tried again, a few times within two seconds,
+    /// when another process creates the same objects at the same instant or the connection breaks.
+    ///
     /// # Errors
-    /// [`Error::Migration`] if an applied migration differs from the one in this program.
+    /// [`Error::Migration`] if an applied migration differs from the one in this program; the last attempt's error.
     pub async fn migrate(&self, room: &Room) -> Result<()> {
+        for attempt in 1..TRIES {
+            match self.try_migrate(room).await {
+                Err(error) if may_succeed_later(&error) => {
+                    tracing::debug!(room = room.name, attempt, %error, "migrating again");
+                    tokio::time::sleep(Duration::from_millis(50 << attempt)).await;
+                }
+                done => return done,
+            }
+        }
+        self.try_migrate(room).await
+    }
+
+    async fn try_migrate(&self, room: &Room) -> Result<()> {
         self.create_table(room).await?;
         let mut tx = self.begin().await?;
         let applied: Vec<(i64, Vec<u8>)> = match tx.conn() {
@@ -112,22 +130,25 @@ impl Database {
     }
 
     async fn create_table(&self, room: &Room) -> Result<()> {
-        for _ in 1..CREATE_TRIES {
-            match self.try_create_table(room).await {
-                Err(Error::Unique { .. } | Error::Retry(_)) => {}
-                done => return done,
-            }
-        }
-        self.try_create_table(room).await
-    }
-
-    async fn try_create_table(&self, room: &Room) -> Result<()> {
         let mut tx = self.begin().await?;
         match tx.conn() {
             Conn::Sqlite(conn) => sqlx::raw_sql(room.create[0]).execute(conn).await.map(drop)?,
             Conn::Postgres(pg) => sqlx::raw_sql(room.create[1]).execute(pg.conn).await.map(drop)?,
         }
         tx.commit().await
+    }
+}
+
+/// `IF NOT EXISTS` does not see what another transaction is creating; Postgres then refuses the second one with
+/// whichever of its catalogues notices first: duplicate schema, table or object (42P06, 42P07, 42710), a unique
+/// index of the catalogue (23505), or an internal error ("tuple concurrently updated", XX000).
+fn may_succeed_later(error: &Error) -> bool {
+    match error {
+        Error::Retry(_) | Error::Connection(_) | Error::CommitUnknown(_) | Error::Unique { .. } => true,
+        Error::Other(sqlx::Error::Database(inner)) => {
+            matches!(inner.code().as_deref(), Some("42P06" | "42P07" | "42710" | "XX000"))
+        }
+        _ => false,
     }
 }
 

@@ -86,6 +86,44 @@ db::on_both!(migrating_many_times_at_once_applies_each_step_once, [], |database:
     assert!(refused.to_string().contains("was edited"), "{refused}");
 });
 
+const SHELVED: Room = db::room!(
+    "shelved",
+    schema "shelf",
+    &[Migration {
+        version: 1,
+        name: "shelves",
+        sqlite: "CREATE TABLE shelves (id INTEGER PRIMARY KEY) STRICT",
+        postgres: "CREATE TABLE shelf.shelves (id BIGINT PRIMARY KEY)",
+    }]
+);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_that_meet_a_new_database_at_once_all_migrate_it() {
+    for kind in [Kind::Sqlite, Kind::Postgres] {
+        for _ in 0..5 {
+            let test = TestDatabase::empty(kind).await;
+            // A SQLite file that nobody has opened yet, in the same folder.
+            let url = test.url.replace("/test.db", "/new.db");
+            let processes: Vec<_> = (0..6)
+                .map(|_| {
+                    let address: db::Address = url.parse().unwrap();
+                    tokio::spawn(async move {
+                        let database = db::Database::open(&address).await?;
+                        database.migrate(&SHELVED).await?;
+                        database.migrate(&NOTES).await?;
+                        database.close().await;
+                        Ok::<(), db::Error>(())
+                    })
+                })
+                .collect();
+            for process in processes {
+                process.await.unwrap().unwrap();
+            }
+            test.close().await;
+        }
+    }
+}
+
 db::on_both!(the_database_tells_the_time, [], |database: db::Database| async move {
     let mut reader = database.read().await.unwrap();
     let now = db::now(reader.conn()).await.unwrap();
