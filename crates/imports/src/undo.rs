@@ -35,7 +35,7 @@ impl Imports {
         let mut done = UndoReport::default();
         let mut after = None;
         loop {
-            let mut tx = self.store().database().begin().await?;
+            let mut tx = self.store().database().begin_bulk().await?;
             let step = links::undo_job(&mut tx, id.0, after, AT_ONCE).await?;
             tx.commit().await?;
             done.removed += step.removed;

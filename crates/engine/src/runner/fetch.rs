@@ -571,7 +571,7 @@ impl Fetch<'_> {
     }
 
     async fn try_commit(&self, commit: &Commit) -> db::Result<bool> {
-        let mut tx = self.context.shared.store.database().begin().await?;
+        let mut tx = self.context.shared.store.database().begin_bulk().await?;
         if !pages::commit(tx.conn(), commit).await? {
             tx.rollback().await?;
             return Ok(false);

@@ -16,7 +16,7 @@ pub(super) async fn discard(shared: &Shared, id: JobId) -> db::Result<()> {
 
 /// `false` when nothing is left, or when another process is at it.
 async fn discard_some(shared: &Shared, id: JobId) -> db::Result<bool> {
-    let mut tx = shared.store.database().begin().await?;
+    let mut tx = shared.store.database().begin_bulk().await?;
     if !chunks::take_turn(tx.conn(), id).await? {
         tx.rollback().await?;
         return Ok(false);
@@ -54,7 +54,7 @@ enum Undone {
 }
 
 async fn undo_some(context: &Context) -> db::Result<Undone> {
-    let mut tx = context.shared.store.database().begin().await?;
+    let mut tx = context.shared.store.database().begin_bulk().await?;
     let done = undo_inside(context, &mut tx).await?;
     // Both are waited for: what follows needs the locks that this transaction holds.
     // The last step may still tidy up behind the others.

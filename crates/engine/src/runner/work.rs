@@ -234,7 +234,7 @@ struct Attempt<'a, 'c> {
 
 impl<'c> Attempt<'_, 'c> {
     async fn run(&self) -> Result<Tried<'c>, Undone> {
-        let mut tx = self.context.shared.store.database().begin().await.map_err(undone)?;
+        let mut tx = self.context.shared.store.database().begin_bulk().await.map_err(undone)?;
         match self.inside(&mut tx).await {
             Ok(Some(settled)) => {
                 failpoint::pass("chunk.before_commit");
