@@ -51,7 +51,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The twin modules must be in scope under these two names; the functions have the same name, arguments and
 /// result.
 ///
-/// ```ignore
+/// ```text
 /// db::dispatch!(tx.conn(), insert_page(&page))
 /// ```
 #[macro_export]

@@ -80,7 +80,7 @@ async fn admin(statement: &str) {
 
 /// Makes two tests of one, `NAME::sqlite` and `NAME::postgres`, each with a fresh database with the rooms migrated.
 ///
-/// ```ignore
+/// ```text
 /// db::on_both!(a_page_is_whole, [&engine::ROOM], |database| async move { … });
 /// ```
 #[macro_export]
