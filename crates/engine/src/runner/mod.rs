@@ -75,7 +75,7 @@ impl Default for Limits {
             pages_per_segment: 50,
             segments_ahead: 4,
             staged_bytes: 64 * 1024 * 1024,
-            chunk_records: 500,
+            chunk_records: 1000,
             workers: 2,
             run_records: 50_000,
             run_budget: Duration::from_secs(30 * 60),
