@@ -15,6 +15,8 @@ pub struct IncomingLink {
     pub source_id: String,
     /// Every address under which the vendor answers for this link, the primary one first.
     pub addresses: Vec<IncomingAddress>,
+    /// Why further addresses of this link cannot be read, one reason each; they are failed slugs of the link.
+    pub bad_addresses: Vec<Reason>,
     /// Where it leads; empty if the record has none.
     pub destination: String,
     /// The title, if any.

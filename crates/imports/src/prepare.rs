@@ -120,7 +120,8 @@ impl Preparer {
     /// The places a link wants, each once, and the addresses that go nowhere.
     fn places(&self, link: &IncomingLink) -> (Vec<Place>, Vec<(Outcome, Reason)>) {
         let mut places: Vec<Place> = Vec::with_capacity(link.addresses.len());
-        let mut lost = Vec::new();
+        let unreadable = link.bad_addresses.iter().map(|reason| (Outcome::Failed, reason.clone()));
+        let mut lost: Vec<(Outcome, Reason)> = unreadable.collect();
         for address in &link.addresses {
             let domain = match self.routes.route(address) {
                 Route::To(domain) => domain,
