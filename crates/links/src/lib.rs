@@ -25,6 +25,7 @@
 mod destination;
 mod error;
 mod fallback;
+mod geo;
 mod host;
 mod slug;
 mod token;
@@ -62,6 +63,7 @@ pub use domains::{
 };
 pub use error::{Error, Result};
 pub use fallback::Fallback;
+pub use geo::{Country, Geo, GeoError};
 pub use host::{Host, HostError};
 pub use link::{
     Content, Link, LinkSlug, NewLink, NewOrigin, Place, Provenance, SOURCE_ID_LENGTH_MAX, SourceKey,

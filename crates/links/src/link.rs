@@ -36,7 +36,7 @@ pub struct Content {
     pub ios_url: Option<Destination>,
     /// Where visitors on Android go.
     pub android_url: Option<Destination>,
-    /// Destinations by country.
+    /// Destinations by country; made of a [`Geo`](crate::Geo) by `into`, which checks them.
     pub geo: Option<Json>,
     /// Parameters to add.
     pub utm: Option<Json>,

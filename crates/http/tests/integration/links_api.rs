@@ -21,6 +21,7 @@ db::on_both!(
             "folder": "Spring",
             "redirect_code": 301,
             "expires_at": "2026-04-01T10:00:00+03:00",
+            "geo": {"de": "https://example.de/ü", "AT": "market://details?id=x"},
             "utm": {"source": "mail"},
             "external_id": "order-1",
         });
@@ -42,6 +43,7 @@ db::on_both!(
             ("query_passthrough", json!(true)),
             ("enabled", json!(true)),
             ("expires_at", json!("2026-04-01T07:00:00Z")),
+            ("geo", json!({"AT": "market://details?id=x", "DE": "https://example.de/ü"})),
             ("utm", json!({"source": "mail"})),
             ("external_id", json!("order-1")),
             ("clicks", json!({"humans": 0, "bots": 0, "imported": null})),
@@ -147,6 +149,48 @@ db::on_both!(a_bad_body_is_told_field_by_field, [&links::ROOM], |database: db::D
     }
     server.stop().await;
 });
+
+db::on_both!(
+    a4_60_a_countrys_destination_is_under_the_rules_of_every_destination,
+    [&links::ROOM],
+    |database: db::Database| async move {
+        let server = Server::start(database).await;
+        let link = server.link("a", "https://example.com/").await;
+        let path = format!("/v1/links/{}", link.id);
+        for (geo, pointers) in [
+            (json!({"DE": "javascript:alert(1)"}), &["/geo/DE"][..]),
+            (
+                json!({"DE": "JAVA\tSCRIPT:alert(1)", "AT": "", "CH": "https://example.ch/"}),
+                &["/geo/AT", "/geo/DE"],
+            ),
+            (json!({"DEU": "https://example.de/"}), &["/geo/DEU"]),
+            (json!({"a/b~": "https://example.de/"}), &["/geo/a~1b~0"]),
+            (json!({"DE": "https://example.de/", "de": "https://example.de/"}), &["/geo/de"]),
+        ] {
+            let create = json!({"destination_url": "https://example.com/", "geo": geo}).to_string();
+            let change = json!({"geo": geo}).to_string();
+            for (method, path, body) in [("POST", "/v1/links", create), ("PATCH", path.as_str(), change)] {
+                let refused = server.api(method, path, &body).await;
+                let problem = refused.json();
+                let found: Vec<&str> = problem["errors"]
+                    .as_array()
+                    .map(|errors| errors.iter().filter_map(|error| error["pointer"].as_str()).collect())
+                    .unwrap_or_default();
+                assert_eq!((refused.status, found.as_slice()), (400, pointers), "{method} {body}: {problem}");
+            }
+        }
+        let body = r#"{"geo":{"DE":"javascript:alert(1)"}}"#;
+        let problem = server.api("PATCH", &path, body).await.json();
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("geo.DE: 'javascript:alert(1)'"), "{detail}");
+        assert_eq!(server.api("GET", &path, "").await.json()["geo"], json!(null));
+        let body = r#"{"geo":{"DE":"https://example.de/"}}"#;
+        let changed = server.api("PATCH", &path, body).await.json();
+        assert_eq!(changed["geo"], json!({"DE": "https://example.de/"}));
+        assert_eq!(server.api("PATCH", &path, r#"{"geo":null}"#).await.json()["geo"], json!(null));
+        server.stop().await;
+    }
+);
 
 db::on_both!(
     a_taken_slug_is_a_conflict_and_a_random_one_is_found,

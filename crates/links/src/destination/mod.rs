@@ -108,10 +108,11 @@ fn check(text: &str, limit: usize) -> Result<(), DestinationError> {
     scheme::check(text)
 }
 
-/// The beginning of a text, for messages.
-fn shown(text: &str) -> String {
+/// The beginning of a text, for messages, without its control characters.
+pub(crate) fn shown(text: &str) -> String {
     const SHOWN: usize = 80;
-    let mut shown: String = text.chars().take(SHOWN).collect();
+    let printable = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let mut shown: String = text.chars().take(SHOWN).map(printable).collect();
     if text.chars().nth(SHOWN).is_some() {
         shown.push('…');
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use db::Timestamp;
-use links::{Content, Destination, Json, Name, RedirectCode, Slug, Text};
+use links::{Content, Destination, Geo, GeoError, Json, Name, RedirectCode, Slug, Text};
 use serde::Deserialize;
 
 use crate::api::body::present;
@@ -64,7 +64,7 @@ pub(crate) struct Edit {
     expired_url: Option<Option<Destination>>,
     ios_url: Option<Option<Destination>>,
     android_url: Option<Option<Destination>>,
-    geo: Option<Option<Json>>,
+    geo: Option<Option<Geo>>,
     utm: Option<Option<Json>>,
     external_id: Option<Option<Name>>,
 }
@@ -148,12 +148,32 @@ impl Fields {
                 self.android_url,
                 Destination::new,
             ),
-            geo: errors.field("/geo", "invalid_json", self.geo, json),
+            geo: self.geo.map(|given| given.map(|targets| countries(&mut errors, &targets))),
             utm: errors.field("/utm", "invalid_json", self.utm, json),
             external_id: errors.field("/external_id", "invalid_name", self.external_id, name),
         };
         if errors.0.is_empty() { Ok(edit) } else { Err(errors.0) }
     }
+}
+
+/// Every country is checked, so that a caller learns of all that are wrong.
+fn countries(errors: &mut Errors, targets: &BTreeMap<String, String>) -> Geo {
+    let mut geo = Geo::default();
+    for (country, url) in targets {
+        if let Err(error) = geo.insert(country, url) {
+            let code = match error {
+                GeoError::Destination { .. } => "invalid_destination",
+                GeoError::Country(_) | GeoError::Twice(_) => "invalid_country",
+            };
+            errors.0.push(FieldError::new(format!("/geo/{}", token(country)), code, error.to_string()));
+        }
+    }
+    geo
+}
+
+/// A member's name as a part of a JSON pointer (RFC 6901, section 3).
+fn token(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 fn usable(text: &str) -> Result<Slug, String> {
@@ -182,7 +202,7 @@ impl Edit {
         set(&mut content.expired_url, self.expired_url);
         set(&mut content.ios_url, self.ios_url);
         set(&mut content.android_url, self.android_url);
-        set(&mut content.geo, self.geo);
+        set(&mut content.geo, self.geo.map(|given| given.map(Into::into)));
         set(&mut content.utm, self.utm);
         set(&mut content.external_id, self.external_id);
     }
