@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, StatusCode};
 use url::Url;
 
+use crate::retry_after;
+
 /// An answer as a classifier sees it.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
@@ -21,6 +23,16 @@ pub struct Reply<'a> {
     pub server_now: SystemTime,
     /// The local time, on which [`Verdict::WaitUntil`] is told.
     pub local_now: SystemTime,
+}
+
+impl Reply<'_> {
+    /// The wait that the answer itself asks for, in whatever form servers send it; `None` if it asks for none, for
+    /// a moment that has passed, or for an absurd one. The client looks here itself where a [`Verdict`] names no
+    /// wait; a source that knows a better one than backoff asks first.
+    #[must_use]
+    pub fn asked_wait(&self) -> Option<Duration> {
+        retry_after::asked(self.headers, self.body, self.local_now)
+    }
 }
 
 /// What the client shall do with an answer. Reasons are for people; name the vendor's code in them.

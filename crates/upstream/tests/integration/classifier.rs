@@ -125,3 +125,31 @@ async fn a_classifier_is_told_the_servers_time() {
     let error = client.get("links", &[]).await.unwrap_err();
     assert!(error.to_string().contains(&format!("told {}", crate::NOW_EPOCH_SECONDS)), "{error}");
 }
+
+#[tokio::test]
+async fn row_81_a_source_knows_whether_an_answer_names_a_wait_that_can_be_kept() {
+    let judge = |reply: &Reply<'_>| match reply.status.as_u16() {
+        429 => Verdict::RateLimited {
+            after: reply.asked_wait().or(Some(Duration::from_secs(60))),
+            reason: "slow down".to_owned(),
+        },
+        _ => Verdict::Default,
+    };
+    for (value, expected) in [
+        ("7", 7.35),
+        ("Fri, 07 Sep 2029 21:00:30 GMT", 90.5),
+        ("Fri, 07 Sep 2029 20:00:00 GMT", 60.5),
+        ("Fri, 07 Sep 99999 21:00:00 GMT", 60.5),
+        ("99999999999999999999", 60.5),
+        ("999999999", 60.5),
+        ("0", 60.5),
+        ("soon", 60.5),
+    ] {
+        let refusal = Script::answer("429 X", &[("Date", NOW_DATE), ("Retry-After", value)], "");
+        let server = Server::playing(vec![refusal, Script::ok("{}")]).await;
+        let clock = clock();
+        let client = builder(&server.base, &clock).classify(judge).build().unwrap();
+        client.get_json("links", &[]).await.unwrap();
+        assert_eq!(clock.sleeps(), seconds(&[expected]), "{value}");
+    }
+}
