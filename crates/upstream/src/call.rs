@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::header::{ACCEPT, ACCEPT_ENCODING, LOCATION};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use url::Url;
 
 use crate::classify::{Reply, Verdict, by_status};
@@ -27,13 +27,25 @@ pub(crate) struct Call<'a> {
     attempts: u32,
     retries: u32,
     has_refreshed: bool,
+    has_followed_change: bool,
 }
 
 enum Next {
     Done(Box<Answer>),
-    RefreshCredentials,
+    /// The credential was refused; this is the one that was sent, and what to say if nothing else can be.
+    Refused {
+        sent: Option<HeaderValue>,
+        last: Box<Error>,
+    },
     /// Send again after this wait; none if the shared pause does the waiting.
     Again(Option<Duration>),
+}
+
+/// Who an attempt asked as.
+#[derive(Default)]
+struct Identity {
+    credential: Option<HeaderValue>,
+    scrubber: Scrubber,
 }
 
 /// Why an attempt gave no answer, and what to say if it was the last one.
@@ -53,7 +65,16 @@ impl<'a> Call<'a> {
             url.query_pairs_mut().extend_pairs(&request.query);
         }
         let began = shared.clock.monotonic();
-        Ok(Self { shared, request, url, began, attempts: 0, retries: 0, has_refreshed: false })
+        Ok(Self {
+            shared,
+            request,
+            url,
+            began,
+            attempts: 0,
+            retries: 0,
+            has_refreshed: false,
+            has_followed_change: false,
+        })
     }
 
     pub(crate) async fn run(mut self) -> Result<Answer, Error> {
@@ -61,7 +82,11 @@ impl<'a> Call<'a> {
             self.attempts += 1;
             match self.attempt().await? {
                 Next::Done(answer) => return Ok(*answer),
-                Next::RefreshCredentials => self.refresh_credentials().await?,
+                Next::Refused { sent, last } => {
+                    if !self.may_ask_as_another(sent).await? {
+                        return Err(*last);
+                    }
+                }
                 Next::Again(None) => {}
                 Next::Again(Some(wait)) => {
                     self.shared.clock.sleep(wait).await;
@@ -76,7 +101,8 @@ impl<'a> Call<'a> {
         let mut url = self.url.clone();
         for _ in 0..=REDIRECTS_MAX {
             let (_turn, passage) = self.shared.enter().await;
-            let (headers, scrubber) = self.headers().await?;
+            let (headers, identity) = self.headers().await?;
+            let scrubber = &identity.scrubber;
             self.shared.counters.request();
             let received =
                 match exchange::get(&self.shared.http, &url, headers, self.shared.body_max_bytes).await {
@@ -106,14 +132,14 @@ impl<'a> Call<'a> {
                     passage.answered();
                     url = self.shared.origin.resolve(&url, &location)?;
                 }
-                None => return self.judge(received, &url, &scrubber, passage),
+                None => return self.judge(received, &url, &identity, passage),
             }
         }
         Err(Error::TooManyRedirects { url: shown(&self.url), limit: REDIRECTS_MAX })
     }
 
     /// The headers of one attempt. The credential is read last of all, after every wait.
-    async fn headers(&self) -> Result<(HeaderMap, Scrubber), Error> {
+    async fn headers(&self) -> Result<(HeaderMap, Identity), Error> {
         let mut headers = self.shared.headers.clone();
         if self.request.wants_json && !headers.contains_key(ACCEPT) {
             headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -122,32 +148,50 @@ impl<'a> Call<'a> {
             headers.insert(name.clone(), value.clone());
         }
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-        let Some(credentials) = &self.shared.credentials else { return Ok((headers, Scrubber::default())) };
-        let given = credentials.header().await.map_err(|reason| Error::Credentials { reason })?;
-        let Some((name, mut value)) = given else { return Ok((headers, Scrubber::default())) };
+        let Some((name, mut value)) = self.credential().await? else {
+            return Ok((headers, Identity::default()));
+        };
         let scrubber = Scrubber::for_value(&value);
         value.set_sensitive(true);
-        headers.insert(name, value);
-        Ok((headers, scrubber))
+        headers.insert(name, value.clone());
+        Ok((headers, Identity { credential: Some(value), scrubber }))
     }
 
-    async fn refresh_credentials(&mut self) -> Result<(), Error> {
-        self.has_refreshed = true;
-        tracing::debug!(url = shown(&self.url), "upstream: credential refused, asking for it afresh");
+    async fn credential(&self) -> Result<Option<(HeaderName, HeaderValue)>, Error> {
         match &self.shared.credentials {
-            Some(credentials) => credentials.refresh().await.map_err(|reason| Error::Credentials { reason }),
-            None => Ok(()),
+            Some(credentials) => credentials.header().await.map_err(|reason| Error::Credentials { reason }),
+            None => Ok(None),
         }
+    }
+
+    /// Whether a refused request may be sent again: once after a refresh, and once more if the credential has
+    /// become another one since the refused one was sent, for that one was never asked about.
+    async fn may_ask_as_another(&mut self, sent: Option<HeaderValue>) -> Result<bool, Error> {
+        if !self.has_refreshed {
+            self.has_refreshed = true;
+            tracing::debug!(url = shown(&self.url), "upstream: credential refused, asking for it afresh");
+            if let Some(credentials) = &self.shared.credentials {
+                credentials.refresh().await.map_err(|reason| Error::Credentials { reason })?;
+            }
+            return Ok(true);
+        }
+        if self.has_followed_change {
+            return Ok(false);
+        }
+        let now = self.credential().await?.map(|(_, value)| value);
+        self.has_followed_change = now != sent;
+        Ok(self.has_followed_change)
     }
 
     fn judge(
         &mut self,
         received: Received,
         url: &Url,
-        scrubber: &Scrubber,
+        identity: &Identity,
         passage: Passage<'_>,
     ) -> Result<Next, Error> {
         let status = received.status;
+        let scrubber = &identity.scrubber;
         match self.verdict(&received, url, scrubber) {
             Verdict::Ok | Verdict::Default => self.accept(received, url, scrubber, passage),
             Verdict::Retry { after, reason } => {
@@ -191,14 +235,12 @@ impl<'a> Call<'a> {
             }
             Verdict::Unauthorized => {
                 passage.answered();
-                if !self.has_refreshed {
-                    return Ok(Next::RefreshCredentials);
-                }
-                Err(Error::Unauthorized {
+                let last = Error::Unauthorized {
                     url: scrubber.shown(url),
                     status,
                     excerpt: scrubber.excerpt(&received.body),
-                })
+                };
+                Ok(Next::Refused { sent: identity.credential.clone(), last: Box::new(last) })
             }
         }
     }

@@ -22,7 +22,9 @@ pub trait Credentials: Send + Sync + 'static {
     /// A reason for people, without the secret; the request ends with [`Error::Credentials`].
     async fn header(&self) -> Result<Option<(HeaderName, HeaderValue)>, String>;
 
-    /// Called once per request after a refusal (401), before the request is sent once more.
+    /// Called once per request after a refusal (401), before the request is sent once more. If that is refused as
+    /// well, and [`Credentials::header`] by then gives another value than the refused one, the request is sent a
+    /// last time.
     ///
     /// # Errors
     /// As for [`Credentials::header`].

@@ -87,6 +87,45 @@ async fn row_84_a_second_401_ends_the_request() {
     }
 }
 
+/// A credential that somebody replaces.
+#[derive(Clone)]
+struct Replaceable(Arc<parking_lot::Mutex<String>>);
+
+#[async_trait]
+impl Credentials for Replaceable {
+    async fn header(&self) -> Result<Option<(HeaderName, HeaderValue)>, String> {
+        let value = HeaderValue::from_str(&self.0.lock()).unwrap();
+        Ok(Some((HeaderName::from_static("authorization"), value)))
+    }
+}
+
+#[tokio::test]
+async fn row_84_a_credential_replaced_while_its_refusal_is_on_the_way_is_asked_with_once() {
+    for is_good in [true, false] {
+        let credential = Replaceable(Arc::new(parking_lot::Mutex::new("old".to_owned())));
+        let server = Server::answering({
+            let credential = credential.clone();
+            move |seen| {
+                if is_good && seen.number == 2 {
+                    return Script::ok("{}");
+                }
+                if seen.number > 0 {
+                    *credential.0.lock() = format!("new-{}", seen.number);
+                }
+                Script::answer("401 X", &[], "Unauthorized")
+            }
+        })
+        .await;
+        let client = builder(&server.base, &clock()).credentials(credential).build().unwrap();
+        let answer = client.get("links", &[]).await;
+        assert_eq!(sent(&server), ["old", "old", "new-1"]);
+        match answer {
+            Ok(answer) => assert!(is_good && answer.attempts == 3),
+            Err(error) => assert!(!is_good && matches!(error, Error::Unauthorized { .. }), "{error}"),
+        }
+    }
+}
+
 struct Failing;
 
 #[async_trait]
