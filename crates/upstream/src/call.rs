@@ -320,18 +320,20 @@ impl<'a> Call<'a> {
     fn again(&mut self, trouble: Trouble, _passage: Passage<'_>) -> Result<Next, Error> {
         let shared = self.shared;
         let asked = trouble.asked.filter(|asked| !asked.is_zero());
-        if let Some(asked) = asked.filter(|asked| *asked > shared.retry.longest_wait) {
-            let Some(until) = shared.clock.now().checked_add(asked) else { return Err(trouble.last) };
-            return Err(Error::WaitUntil { url: shown(&self.url), until, reason: trouble.reason });
-        }
         let wait = match asked {
             Some(asked) => shared.retry.as_asked(asked, &*shared.chance),
             None => shared.retry.backoff(self.retries + 1, &*shared.chance),
         };
-        if trouble.is_shared {
-            shared.pause.close(shared.clock.monotonic(), wait);
+        let now = shared.clock.monotonic();
+        let is_late = now.saturating_sub(self.began).saturating_add(wait) > shared.retry.patience;
+        if let Some(asked) = asked.filter(|asked| is_late || *asked > shared.retry.longest_wait) {
+            let Some(until) = shared.clock.now().checked_add(asked) else { return Err(trouble.last) };
+            return Err(Error::WaitUntil { url: shown(&self.url), until, reason: trouble.reason });
         }
-        if self.retries >= shared.retry.max_retries {
+        if trouble.is_shared {
+            shared.pause.close(now, wait);
+        }
+        if is_late || self.retries >= shared.retry.max_retries {
             return Err(trouble.last);
         }
         self.retries += 1;

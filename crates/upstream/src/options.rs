@@ -72,6 +72,9 @@ pub struct RetryPolicy {
     /// A server's wish up to this is waited for in place; a longer one ends the request with
     /// [`Error::WaitUntil`](crate::Error::WaitUntil), so that the caller can put the work aside.
     pub longest_wait: Duration,
+    /// A retry that would come later than this after the call is not made, however many are left; if the server
+    /// asked for it, the request ends with [`Error::WaitUntil`](crate::Error::WaitUntil).
+    pub patience: Duration,
 }
 
 impl Default for RetryPolicy {
@@ -80,7 +83,12 @@ impl Default for RetryPolicy {
             max_retries: 5,
             base: Duration::from_secs(1),
             cap: Duration::from_secs(20),
-            longest_wait: Duration::from_secs(10 * 60),
+            // Whoever watches a job takes 30 minutes without progress for a hang, and a request that waits makes
+            // none. 5 retries × 300 s, each up to 1 s longer, are 25 min 5 s. The attempts come on top (2 min each
+            // at most), and so do pauses that other requests of the client were asked for: hence a limit for the
+            // sum. Its 26 min and one last attempt of 2 min are 28 min.
+            longest_wait: Duration::from_secs(300),
+            patience: Duration::from_secs(26 * 60),
         }
     }
 }
@@ -99,7 +107,7 @@ impl RetryPolicy {
     /// later, so that clients which were refused together do not come back together.
     pub(crate) fn as_asked(&self, asked: Duration, chance: &dyn Chance) -> Duration {
         let spread = asked.mul_f64(0.1).min(Duration::from_secs(1));
-        asked + spread.mul_f64(chance.uniform().clamp(0.0, 1.0))
+        asked.saturating_add(spread.mul_f64(chance.uniform().clamp(0.0, 1.0)))
     }
 }
 

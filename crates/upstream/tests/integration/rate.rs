@@ -69,7 +69,7 @@ async fn retry_after_is_honoured_as_it_comes() {
     for (value, expected) in [
         ("3", 3.15),
         ("0.4", 0.42),
-        ("600", 600.5),
+        ("300", 300.5),
         (in_thirty_seconds.as_str(), 30.5),
         (in_thirty_seconds_millis.as_str(), 30.5),
     ] {
@@ -80,6 +80,53 @@ async fn retry_after_is_honoured_as_it_comes() {
     assert_eq!(wait_after(busy).await, seconds(&[7.35]), "a 503 may ask as well");
     let failed = Script::answer("500 X", &[("Retry-After", "7")], "");
     assert_eq!(wait_after(failed).await, seconds(&[0.5]), "a 500 may not");
+}
+
+#[tokio::test]
+async fn a_wait_longer_than_five_minutes_is_for_the_caller() {
+    let server = Server::playing(vec![refused(&[("Retry-After", "301")])]).await;
+    let clock = clock();
+    let error = client(&server.base, &clock).get("links", &[]).await.unwrap_err();
+    let Error::WaitUntil { until, .. } = error else { panic!("{error}") };
+    assert_eq!(until, UNIX_EPOCH + Duration::from_secs(NOW_EPOCH_SECONDS + 301));
+    assert_eq!((server.requests(), clock.sleeps().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn waits_in_place_never_add_up_to_half_an_hour() {
+    // Answers that come at once, and answers that use up the time of an attempt.
+    for (answer_seconds, attempts) in [(0, 6), (120, 4)] {
+        let clock = clock();
+        let server = Server::answering({
+            let clock = clock.clone();
+            move |_| {
+                clock.advance(Duration::from_secs(answer_seconds));
+                refused(&[("Retry-After", "300")])
+            }
+        })
+        .await;
+        let error = client(&server.base, &clock).get("links", &[]).await.unwrap_err();
+        let Error::WaitUntil { until, .. } = error else { panic!("{error}") };
+        let now = crossdock_upstream::Clock::now(&clock);
+        assert_eq!(until, now + Duration::from_secs(300), "the wait that is left is the caller's");
+        assert_eq!(server.requests(), attempts);
+        assert!(clock.elapsed() < Duration::from_secs(28 * 60), "{:?}", clock.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn retries_end_with_the_patience_whatever_their_number() {
+    let clock = clock();
+    let server = Server::answering({
+        let clock = clock.clone();
+        move |_| {
+            clock.advance(Duration::from_secs(10 * 60));
+            Script::answer("500 X", &[], "")
+        }
+    })
+    .await;
+    let error = client(&server.base, &clock).get("links", &[]).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { attempts: 3, .. }), "{error}");
 }
 
 #[tokio::test]
