@@ -12,8 +12,8 @@ pub const DESTINATION_LENGTH_MAX: usize = 32_000;
 
 /// An absolute URL, kept exactly as given.
 ///
-/// `http` and `https` with a host, well-known schemes such as `mailto:` and `tel:`, and apps' own schemes
-/// (`myapp://…`, `com.example.app:/…`). Schemes that run something or read local files are refused.
+/// `http` and `https` with a host, and the schemes of other programs and apps (`mailto:…`, `tel:…`, `myapp://…`,
+/// `com.example.app:/…`). Schemes that run something or read local files are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Destination(String);
 
@@ -34,7 +34,7 @@ pub enum DestinationError {
     /// It has no scheme.
     #[error("'{0}' is not an absolute URL; begin with https://")]
     Relative(String),
-    /// The scheme may run a script, read a file or is not one that leads anywhere.
+    /// The scheme may run a script or read a file.
     #[error("destinations of the kind '{0}:' are refused")]
     Scheme(String),
     /// White space in front, or control characters anywhere.
@@ -147,6 +147,22 @@ mod tests {
             "sms:+100?body=x",
             "market://details?id=x",
             "intent://scan/#Intent;scheme=zxing;end",
+            "intent:#Intent;scheme=x;end",
+            "mms:+100",
+            "mmsto:+100",
+            "msteams:/l/x",
+            "MSTeams:/l/x",
+            "web+x:y",
+            "line:ti/p/x",
+            "com.example.app:open?x=1",
+            "spotify:search:file+data",
+            "scriptable:///run/x",
+            "feed:https://example.com/rss",
+            "sms:12345",
+            "geo:52,13",
+            "bitcoin:175tWpb8K1S7NmH4Zx6rewF9WQrcZv245W",
+            "mailto: a@example.com",
+            "unknown:thing",
         ] {
             assert_eq!(new(text).map(|d| d.0).as_deref(), Ok(text), "{text}");
         }
@@ -167,12 +183,28 @@ mod tests {
             "view-source:https://example.com/",
             "filesystem:https://example.com/x",
             "jar:https://example.com/x!/y",
-            "unknown:thing",
+            "jscript:x",
+            "VbScript:x",
+            "chrome://settings",
+            "chrome-search:x",
+            "moz-icon://x",
+            "ms-browser-extension://x/y",
+            "ms-msdt:/id PCWDiagnostic",
+            "search-ms:query=x",
+            "content://com.android.x/1",
+            "feed:javascript:alert(1)",
+            "feed: JAVASCRIPT:alert(1)",
+            "googlechrome:view-source:https://example.com/",
+            "pcast:feed:data:text/html,x",
         ] {
             assert!(matches!(new(text), Err(DestinationError::Scheme(_))), "{text}: {:?}", new(text));
         }
         for text in [
             "java\nscript:alert(1)",
+            "javascript\t:alert(1)",
+            "JAVA\rSCRIPT:alert(1)",
+            "da\u{0}ta:text/html,x",
+            "\u{85}javascript:alert(1)",
             " javascript:alert(1)",
             "\u{1}javascript:alert(1)",
             "https://example.com/a\tb",
@@ -194,6 +226,15 @@ mod tests {
             "localhost:8080",
             ":x",
             "?a:b",
+            "tel:",
+            "example.com:80?x",
+            "C:/Windows/x",
+            "c:\\Windows\\x",
+            "java script:alert(1)",
+            "javascript :alert(1)",
+            "java\u{200b}script:alert(1)",
+            "java%73cript:alert(1)",
+            "ｊavascript:alert(1)",
             "\u{feff}javascript:alert(1)",
         ] {
             assert!(matches!(new(text), Err(DestinationError::Relative(_))), "{text}: {:?}", new(text));

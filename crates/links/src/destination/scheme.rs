@@ -4,85 +4,122 @@ use url::Host as UrlHost;
 
 use super::{DestinationError, shown};
 
-/// Schemes that run a script, show a page's inside or read what lies on the visitor's machine.
-const REFUSED: [&str; 20] = [
+/// Schemes that show a page's inside, read what lies on the visitor's machine, or hand a command to a program that
+/// runs it. Further ones are known by their form: [`is_refused`].
+const REFUSED: [&str; 31] = [
     "about",
     "blob",
+    "brave",
     "chrome",
-    "chrome-extension",
+    "content",
     "data",
+    "devtools",
     "edge",
     "file",
     "filesystem",
+    "hcp",
+    "its",
     "jar",
-    "javascript",
-    "livescript",
     "mhtml",
+    "mk",
     "mocha",
-    "moz-extension",
+    "ms-appinstaller",
+    "ms-cxh",
+    "ms-cxh-full",
     "ms-its",
+    "ms-itss",
+    "ms-msdt",
+    "ms-officecmd",
+    "opera",
     "res",
     "resource",
-    "vbscript",
+    "search-ms",
+    "shell",
     "view-source",
+    "vivaldi",
     "wyciwyg",
 ];
 
-/// Registered or widely used schemes that need no `//`.
-const OPAQUE: [&str; 28] = [
-    "bitcoin",
+/// What stays refused behind another scheme's colon: some programs pass on what follows theirs (`feed:javascript:…`).
+const REFUSED_INSIDE: [&str; 7] = ["about", "blob", "data", "file", "filesystem", "jar", "view-source"];
+
+/// Schemes after which a plain number may stand, so that they are never taken for a host with its port.
+const NUMBERED: [&str; 19] = [
     "callto",
-    "ethereum",
     "facetime",
     "facetime-audio",
+    "fax",
     "geo",
     "imessage",
-    "lightning",
-    "magnet",
-    "mailto",
-    "maps",
-    "matrix",
+    "mms",
+    "mmsto",
     "news",
-    "openpgp4fpr",
-    "signal",
     "sip",
     "sips",
     "skype",
     "sms",
     "smsto",
-    "spotify",
     "tel",
-    "tg",
+    "telprompt",
     "upi",
-    "urn",
-    "webcal",
     "whatsapp",
     "xmpp",
 ];
 
-/// Two web schemes; otherwise an allow-list of well-known ones, and for the endless number of apps' own schemes the
-/// forms in which they are written: `name://…`, or a reversed host name (`com.example.app:/…`, RFC 8252, 7.1).
+/// `http` and `https` need a host. Of the others what is dangerous is refused by name; the rest belongs to an endless
+/// number of programs and apps, in any form: `name://…`, `name:/…`, `name:…`, reversed host names included
+/// (`com.example.app:/…`, RFC 8252, 7.1).
 pub(super) fn check(text: &str) -> Result<(), DestinationError> {
-    let Some((scheme, rest)) = split(text) else { return Err(DestinationError::Relative(shown(text))) };
+    let relative = || DestinationError::Relative(shown(text));
+    let Some((scheme, rest)) = split(text) else { return Err(relative()) };
     let scheme = scheme.to_ascii_lowercase();
-    if REFUSED.contains(&scheme.as_str()) {
+    if is_refused(&scheme) {
         return Err(DestinationError::Scheme(scheme));
     }
     if matches!(scheme.as_str(), "http" | "https") {
         let host = web(text).and_then(|web| UrlHost::parse(web.host()?).ok());
         return host.map(drop).ok_or_else(|| DestinationError::Host(shown(text)));
     }
-    if rest.starts_with("//") || OPAQUE.contains(&scheme.as_str()) && !rest.is_empty() {
+    if rest.starts_with("//") {
         return Ok(());
     }
-    if scheme.contains('.') {
-        return if rest.starts_with('/') { Ok(()) } else { Err(DestinationError::Relative(shown(text))) };
+    // `localhost:8080` and `C:/file` read like schemes.
+    if rest.is_empty() || scheme.len() == 1 || is_port(rest) && !NUMBERED.contains(&scheme.as_str()) {
+        return Err(relative());
     }
-    // `localhost:8080` reads like a scheme.
-    if rest.starts_with(|c: char| c.is_ascii_digit()) {
-        return Err(DestinationError::Relative(shown(text)));
+    match refused_inside(rest) {
+        Some(inner) => Err(DestinationError::Scheme(inner)),
+        None => Ok(()),
     }
-    Err(DestinationError::Scheme(scheme))
+}
+
+/// `scheme` is in lower case. Whatever ends in `script` is run by somebody, and browsers keep `chrome-…`, `moz-…` and
+/// `…-extension` for their own pages.
+fn is_refused(scheme: &str) -> bool {
+    REFUSED.contains(&scheme)
+        || scheme.ends_with("script")
+        || scheme.ends_with("-extension")
+        || scheme.starts_with("chrome-")
+        || scheme.starts_with("moz-")
+}
+
+fn refused_inside(mut rest: &str) -> Option<String> {
+    while let Some((inner, after)) = split(rest.trim_start()) {
+        let inner = inner.to_ascii_lowercase();
+        if inner.ends_with("script") || REFUSED_INSIDE.contains(&inner.as_str()) {
+            return Some(inner);
+        }
+        rest = after;
+    }
+    None
+}
+
+/// Whether this is what follows a host's colon: a port, and a path or nothing.
+fn is_port(rest: &str) -> bool {
+    const DIGITS_MAX: usize = 5;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    (1..=DIGITS_MAX).contains(&digits)
+        && (digits == rest.len() || rest[digits..].starts_with(['/', '?', '#']))
 }
 
 /// Scheme and what follows its colon (RFC 3986, section 3.1).
