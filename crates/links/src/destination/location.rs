@@ -14,16 +14,17 @@ const UNCARRIABLE: &AsciiSet = &CONTROLS.add(b' ');
 
 impl Destination {
     /// The value of a `Location` header: the destination's bytes, except that what a header cannot carry is
-    /// percent-encoded as UTF-8 and the host of a web address becomes punycode.
+    /// percent-encoded as UTF-8 and the international host of a web address becomes punycode, also one that was
+    /// given percent-encoded, as other services keep it: not every client decodes a host before it asks for it.
     pub fn location(&self) -> Cow<'_, str> {
         let text = self.as_str();
-        if text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let carriable = text.bytes().all(|byte| byte.is_ascii_graphic());
+        if carriable && !text.contains('%') {
             return Cow::Borrowed(text);
         }
-        let web = scheme::web(text);
-        if let Some(web) = &web
+        if let Some(web) = scheme::web(text)
             && let Some(host) = web.host()
-            && !host.is_ascii()
+            && is_international(host)
             && let Ok(ascii) = UrlHost::parse(host)
         {
             let port = &web.host_and_port()[host.len()..];
@@ -33,7 +34,7 @@ impl Destination {
                 encode(web.after_authority())
             ));
         }
-        Cow::Owned(encode(text))
+        if carriable { Cow::Borrowed(text) } else { Cow::Owned(encode(text)) }
     }
 
     /// As [`Destination::location`], with the visitor's query merged in: what the visitor sends replaces the
@@ -56,6 +57,11 @@ impl Destination {
         let merged = merge(own, &query);
         Cow::Owned(format!("{path}?{merged}{fragment}"))
     }
+}
+
+/// Whether the host has characters beyond ASCII, written as they are or percent-encoded.
+fn is_international(host: &str) -> bool {
+    !percent_decode_str(host).decode_utf8_lossy().is_ascii()
 }
 
 fn encode(text: &str) -> String {
@@ -108,6 +114,15 @@ mod tests {
                 "http://u@tübingen.example:81/ü?ö#ä",
                 "http://u@xn--tbingen-n2a.example:81/%C3%BC?%C3%B6#%C3%A4",
             ),
+            ("http://t%C3%BCbingen.example/", "http://xn--tbingen-n2a.example/"),
+            (
+                "https://T%c3%bcbingen.example:81/%C3%BC?q=%2",
+                "https://xn--tbingen-n2a.example:81/%C3%BC?q=%2",
+            ),
+            ("http://u%40x@t%C3%BCbingen.example/a b", "http://u%40x@xn--tbingen-n2a.example/a%20b"),
+            ("http://xn--tbingen-n2a.example/%C3%BC", "http://xn--tbingen-n2a.example/%C3%BC"),
+            ("http://Ex%61mple.com/%C3%BC", "http://Ex%61mple.com/%C3%BC"),
+            ("myapp://t%C3%BCbingen/x", "myapp://t%C3%BCbingen/x"),
             ("https://example.com/产品", "https://example.com/%E4%BA%A7%E5%93%81"),
             ("https://example.com/a b", "https://example.com/a%20b"),
             ("mailto:ü@example.com", "mailto:%C3%BC@example.com"),
@@ -147,7 +162,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_location_is_a_header_value_and_final(
-            text in "(https?://|mailto:|app://)?[\\PC]{0,60}|https://[a-zü]{1,8}\\.example/.*",
+            text in "(https?://|mailto:|app://)?[\\PC]{0,60}|https://([a-zü]|%C3%BC|%61){1,8}\\.example/.*",
             query in ".*",
         ) {
             if let Ok(destination) = Destination::new(text.as_str()) {
