@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Range;
 
 use serde::Deserializer as _;
-use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::tolerant::{Cut, Scanner, Token, key_at, skip_blanks};
@@ -20,10 +20,18 @@ use crate::tolerant::{Cut, Scanner, Token, key_at, skip_blanks};
 pub(crate) struct Layout {
     /// The name of the list in the page's object.
     pub(crate) list: &'static str,
-    /// Names of what may stand behind the list; where a record's brackets do not match, they show its end.
+    /// Names of what may stand behind the list, each once; where a record's brackets do not match, they show its end.
     pub(crate) siblings: &'static [&'static str],
     /// A name that records have and objects inside a record have not.
     pub(crate) mark: &'static str,
+}
+
+impl Layout {
+    /// The layout's own word for `name` if it is one that stands among `siblings` already.
+    fn known_twice<T>(&self, siblings: &[(String, T)], name: &str) -> Option<&'static str> {
+        let is_there = siblings.iter().any(|(known, _)| known == name);
+        self.siblings.iter().copied().find(|known| is_there && *known == name)
+    }
 }
 
 /// A page taken apart.
@@ -76,21 +84,25 @@ pub(crate) fn split<'a>(body: &'a [u8], layout: &Layout) -> Result<Split<'a>, Sp
         Some(b'[') => return Err(SplitError::NotAnObject("a list")),
         Some(_) => return Err(SplitError::NotAnObject("something that is no JSON")),
     }
-    if let Some(split) = strict(text, layout) {
-        return Ok(split);
+    match strict(text, layout) {
+        Some(split) => split,
+        None => Walk::new(text, layout).run(),
     }
-    Walk::new(text, layout).run()
 }
 
-fn strict<'a>(text: &'a [u8], layout: &Layout) -> Option<Split<'a>> {
+/// Nothing if the body is no JSON, or no page as far as the strict reader can tell.
+fn strict<'a>(text: &'a [u8], layout: &Layout) -> Option<Result<Split<'a>, SplitError>> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let page = deserializer.deserialize_map(StrictPage { layout }).ok()?;
     deserializer.end().ok()?;
+    if let Some(name) = page.twice {
+        return Some(Err(SplitError::Twice(name)));
+    }
     let bytes = |raw: &'a RawValue| raw.get().as_bytes();
-    Some(Split {
+    Some(Ok(Split {
         records: page.records?.into_iter().map(bytes).collect(),
         siblings: page.siblings.into_iter().map(|(name, raw)| (name, bytes(raw))).collect(),
-    })
+    }))
 }
 
 struct StrictPage<'l> {
@@ -101,6 +113,8 @@ struct StrictPage<'l> {
 struct Borrowed<'de> {
     records: Option<Vec<&'de RawValue>>,
     siblings: Vec<(String, &'de RawValue)>,
+    /// A name of the layout that is there twice: nobody can say which of the two counts.
+    twice: Option<&'static str>,
 }
 
 impl<'de> Visitor<'de> for StrictPage<'_> {
@@ -114,9 +128,11 @@ impl<'de> Visitor<'de> for StrictPage<'_> {
         let mut page = Borrowed::default();
         while let Some(name) = map.next_key::<String>()? {
             if name != self.layout.list {
+                page.twice = page.twice.or_else(|| self.layout.known_twice(&page.siblings, &name));
                 page.siblings.push((name, map.next_value()?));
             } else if page.records.is_some() {
-                return Err(A::Error::custom("the list is there twice"));
+                page.twice = Some(self.layout.list);
+                map.next_value::<IgnoredAny>()?;
             } else {
                 page.records = Some(map.next_value()?);
             }
@@ -350,6 +366,9 @@ impl<'a, 'l> Walk<'a, 'l> {
             Some(_) if is_list => Err(SplitError::NotAList(self.layout.list)),
             Some(value) => {
                 let name = String::from_utf8_lossy(&self.text[key]).into_owned();
+                if let Some(name) = self.layout.known_twice(&self.split.siblings, &name) {
+                    return Err(SplitError::Twice(name));
+                }
                 self.split.siblings.push((name, &self.text[value]));
                 Ok(())
             }

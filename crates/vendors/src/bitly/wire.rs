@@ -281,6 +281,14 @@ mod tests {
                 Err(PageError::Contradiction("search_after")),
             ),
             (r#","pagination":{"next":"","search_after":"x"}"#, Err(PageError::Contradiction("next"))),
+            (
+                r#","pagination":{"next":"","search_after":""},"pagination":{"next":"https://h/","search_after":"x"}"#,
+                Err(PageError::Split(SplitError::Twice("pagination"))),
+            ),
+            (
+                r#","pagination":{"next":"","next":"https://h/","search_after":""}"#,
+                Err(PageError::PaginationUnreadable),
+            ),
         ] {
             assert_eq!(read(pagination), expected, "{pagination}");
         }

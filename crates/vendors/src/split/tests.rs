@@ -25,7 +25,7 @@ fn records_are_the_bytes_received() {
 
 #[test]
 fn what_is_no_page_is_named() {
-    let cases: [(&str, SplitError); 13] = [
+    let cases: [(&str, SplitError); 16] = [
         ("", SplitError::Empty),
         (" \n", SplitError::Empty),
         ("<html>{}</html>", SplitError::Html),
@@ -36,6 +36,9 @@ fn what_is_no_page_is_named() {
         (r#"{"links":null}"#, SplitError::NotAList("links")),
         (r#"{"links":{"a":1}}"#, SplitError::NotAList("links")),
         (r#"{"links":[],"links":[]}"#, SplitError::Twice("links")),
+        (r#"{"links":[],"l\u0069nks":[]}"#, SplitError::Twice("links")),
+        (r#"{"pagination":{},"links":[],"pagination":{"next":"x"}}"#, SplitError::Twice("pagination")),
+        (r#"{"links":[<err>],"pagination":{},"pagination":{}}"#, SplitError::Twice("pagination")),
         (r#"{"links":[]}{}"#, SplitError::Rubbish),
         (r#"{"links":[{"id":"a"}"#, SplitError::Cut),
         (r#"{"links":[{"id":"a"},{"id":"b"#, SplitError::Cut),
