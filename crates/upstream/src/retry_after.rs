@@ -13,8 +13,8 @@ use http::header::{DATE, RETRY_AFTER};
 const EPOCH_SECONDS_FROM: u128 = 1_000_000_000;
 /// From here on a number is a moment in epoch milliseconds: as seconds it would lie in the year 5138.
 const EPOCH_MILLIS_FROM: u128 = 100_000_000_000;
-/// No quota has a longer window; what asks for more is a mistake and is ignored.
-const LONGEST_SENSIBLE: Duration = Duration::from_secs(366 * 24 * 3600);
+/// The longest window of a quota is a month; what asks for more than that and a day is a mistake and is ignored.
+const LONGEST_SENSIBLE: Duration = Duration::from_secs(32 * 24 * 3600);
 /// `X-RateLimit-Reset` speaks of short windows; it may delay us by this at most.
 const RESET_MAX: Duration = Duration::from_secs(60);
 /// A body that explains a refusal is small; a larger one is not searched.
