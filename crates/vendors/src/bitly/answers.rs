@@ -4,11 +4,11 @@ use std::time::{Duration, SystemTime};
 
 use serde::de::IgnoredAny;
 use time::{Date, Month, OffsetDateTime};
-use upstream::{Classify, HeaderMap, Reply, Verdict};
+use upstream::{Classify, Reply, Verdict};
 
 use super::wire::{ApiError, Page};
 
-/// The list's limit counts minutes; Bitly does not say how long to wait.
+/// The list's limit counts minutes; Bitly itself does not say how long to wait.
 const LIMIT_WAIT: Duration = Duration::from_secs(60);
 /// After the month's end, so that its counter has surely been reset.
 const MONTH_MARGIN: Duration = Duration::from_secs(5 * 60);
@@ -63,7 +63,8 @@ fn unreadable(body: &[u8]) -> &'static str {
 fn limit(reply: &Reply<'_>, said: &Said) -> Verdict {
     let reason = said.text_or("RATE_LIMIT_EXCEEDED");
     if !said.is_of_the_month() {
-        let after = (!asks_for_a_wait(reply.headers)).then_some(LIMIT_WAIT);
+        // Not left to backoff where no wait is named: its retries would all be used up within the same minute.
+        let after = Some(reply.asked_wait().unwrap_or(LIMIT_WAIT));
         return Verdict::RateLimited { after, reason };
     }
     let wait = until_next_month(reply.server_now).unwrap_or(LIMIT_WAIT) + MONTH_MARGIN;
@@ -71,16 +72,6 @@ fn limit(reply: &Reply<'_>, said: &Said) -> Verdict {
         Some(until) => Verdict::WaitUntil { until, reason },
         None => Verdict::Fatal { reason },
     }
-}
-
-/// Whether the answer itself says how long to wait, in a way that can be believed.
-fn asks_for_a_wait(headers: &HeaderMap) -> bool {
-    let value = headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::trim);
-    value.is_some_and(|value| {
-        let number = value.parse::<f64>().ok();
-        // Dates, and numbers up to milliseconds since 1970; no wait at all is nothing to go by.
-        number.map_or(value.contains(':'), |number| number > 0.0 && number < 1e13)
-    })
 }
 
 /// The time to the first of the next month, 00:00 UTC.
@@ -99,25 +90,30 @@ struct Said(ApiError);
 
 impl Said {
     fn read(body: &[u8]) -> Self {
-        Self(serde_json::from_slice(body).unwrap_or_default())
+        Self(ApiError::read(body))
     }
 
-    fn code(&self) -> &str {
-        self.0.message.as_deref().unwrap_or_default()
+    /// The machine's codes, today's first.
+    fn codes(&self) -> impl Iterator<Item = &str> {
+        [&self.0.message, &self.0.status_txt].into_iter().flatten().map(String::as_str)
+    }
+
+    fn limits(&self) -> impl Iterator<Item = &str> {
+        self.codes().filter(|code| code.ends_with("LIMIT_EXCEEDED"))
     }
 
     fn is_limit(&self) -> bool {
-        self.code().ends_with("LIMIT_EXCEEDED")
+        self.limits().next().is_some()
     }
 
     fn is_of_the_month(&self) -> bool {
-        self.is_limit() && (self.code().contains("MONTHLY") || self.code().contains("USAGE"))
+        self.limits().any(|code| code.contains("MONTHLY") || code.contains("USAGE"))
     }
 
     /// The code, the parameters it is about, and the description, in this order: what is long is cut at its end.
     fn text_or(&self, otherwise: &str) -> String {
-        let mut parts = vec![self.code().to_owned()];
-        for error in self.0.errors.iter().flatten() {
+        let mut parts: Vec<String> = self.codes().take(1).map(str::to_owned).collect();
+        for error in &self.0.errors {
             let told = [&error.field, &error.error_code, &error.message]
                 .map(|part| part.clone().unwrap_or_default());
             parts.push(format!("({})", told.join(" ").trim()));
@@ -149,26 +145,26 @@ mod tests {
     }
 
     #[test]
-    fn only_a_wait_that_can_be_believed_is_left_to_the_header() {
-        for (value, is_asked) in [
-            (Some("5"), true),
-            (Some("0.5"), true),
-            (Some("1796047200"), true),
-            (Some("1796047200000"), true),
-            (Some("Fri, 07 Sep 2029 21:00:00 GMT"), true),
-            (Some("0"), false),
-            (Some("-3"), false),
-            (Some("99999999999999999999"), false),
-            (Some("soon"), false),
-            (Some(""), false),
-            (None, false),
+    fn a_field_of_the_wrong_kind_hides_no_limit() {
+        for (body, is_limit, is_of_the_month) in [
+            (r#"{"message":"RATE_LIMIT_EXCEEDED"}"#, true, false),
+            (r#"{"message":"MONTHLY_LIMIT_EXCEEDED","errors":"x"}"#, true, true),
+            (r#"{"message":"MONTHLY_LIMIT_EXCEEDED","errors":{"a":1}}"#, true, true),
+            (r#"{"message":"MONTHLY_LIMIT_EXCEEDED","errors":[1,{"field":2},null]}"#, true, true),
+            (r#"{"description":5,"message":"API_USAGE_LIMIT_EXCEEDED","resource":[]}"#, true, true),
+            (r#"{"message":"MONTHLY_LIMIT_EXCEEDED","message":"MONTHLY_LIMIT_EXCEEDED"}"#, true, true),
+            (r#"{"status_code":403,"status_txt":"RATE_LIMIT_EXCEEDED","data":null}"#, true, false),
+            (r#"{"status_txt":"MONTHLY_RATE_LIMIT_EXCEEDED"}"#, true, true),
+            (r#"{"message":"FORBIDDEN","status_txt":"RATE_LIMIT_EXCEEDED"}"#, true, false),
+            (r#"{"message":"FORBIDDEN","description":"MONTHLY_LIMIT_EXCEEDED"}"#, false, false),
+            (r#"{"message":["RATE_LIMIT_EXCEEDED"]}"#, false, false),
+            (r#""RATE_LIMIT_EXCEEDED""#, false, false),
         ] {
-            let mut headers = HeaderMap::new();
-            if let Some(value) = value {
-                headers.insert("retry-after", value.parse().unwrap());
-            }
-            assert_eq!(asks_for_a_wait(&headers), is_asked, "{value:?}");
+            let said = Said::read(body.as_bytes());
+            assert_eq!((said.is_limit(), said.is_of_the_month()), (is_limit, is_of_the_month), "{body}");
         }
+        let said = Said::read(b"{\"message\":\"MONTHLY_LIMIT_EXCEEDED\",\"description\":\"\xff\"}");
+        assert!(said.is_of_the_month());
     }
 
     #[test]
@@ -179,6 +175,9 @@ mod tests {
                 r#"{"message":"INVALID","description":"No.","errors":[{"field":"search_after","error_code":"bad"},{}]}"#,
                 "INVALID (search_after bad) No.",
             ),
+            (r#"{"message":"INVALID","errors":[{"field":"size","message":5}]}"#, "INVALID (size)"),
+            (r#"{"message":"NEW","status_txt":"OLD"}"#, "NEW"),
+            (r#"{"message":"","status_txt":"OLD"}"#, "OLD"),
             (r#"{"message":null}"#, "else"),
             (r#"{"message":5}"#, "else"),
             ("<html>", "else"),

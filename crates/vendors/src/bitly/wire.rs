@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::split::{self, Layout, Split, SplitError};
@@ -53,7 +54,7 @@ pub(super) struct Routing<'a> {
     pub(super) device_match: Option<Vec<String>>,
     /// Every other condition, known or not.
     #[serde(flatten, borrow)]
-    pub(super) others: std::collections::BTreeMap<Cow<'a, str>, serde_json::Value>,
+    pub(super) others: std::collections::BTreeMap<Cow<'a, str>, Value>,
 }
 
 /// One entry of `deeplinks`.
@@ -229,24 +230,53 @@ pub(super) struct PlanLimit {
     pub(super) count: Option<u64>,
 }
 
-/// The body of a refusal.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+/// The body of a refusal. Each field is read on its own, so that one of the wrong kind does not hide the others.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ApiError {
     /// The machine's code.
     pub(super) message: Option<String>,
+    /// The machine's code where the older API answers.
+    pub(super) status_txt: Option<String>,
     /// For people.
     pub(super) description: Option<String>,
-    pub(super) errors: Option<Vec<FieldError>>,
+    pub(super) errors: Vec<FieldError>,
 }
 
 /// What is wrong with one parameter.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FieldError {
     pub(super) field: Option<String>,
     pub(super) error_code: Option<String>,
     pub(super) message: Option<String>,
+}
+
+impl ApiError {
+    /// What can be made out; nothing in a body that is no JSON.
+    pub(super) fn read(body: &[u8]) -> Self {
+        let body: Value = serde_json::from_str(&String::from_utf8_lossy(body)).unwrap_or_default();
+        let errors = body.get("errors").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        Self {
+            message: text(&body, "message"),
+            status_txt: text(&body, "status_txt"),
+            description: text(&body, "description"),
+            errors: errors.iter().map(FieldError::read).collect(),
+        }
+    }
+}
+
+impl FieldError {
+    fn read(error: &Value) -> Self {
+        Self {
+            field: text(error, "field"),
+            error_code: text(error, "error_code"),
+            message: text(error, "message"),
+        }
+    }
+}
+
+/// A field that is a text and not empty.
+fn text(object: &Value, name: &str) -> Option<String> {
+    object.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -47,12 +47,54 @@ async fn a22_a_403_with_the_header_of_a_limit_is_a_limit() {
     for refusal in [
         list("403 Forbidden\r\nX-Ratelimit-Reason: too many", r#"{"message":"FORBIDDEN"}"#),
         list("403 Forbidden", r#"{"message":"RATE_LIMIT_EXCEEDED"}"#),
+        list("403 Forbidden", r#"{"status_code":403,"status_txt":"RATE_LIMIT_EXCEEDED","data":null}"#),
         list("429 Too Many Requests", "slow down"),
         list("429 Too Many Requests", ""),
     ] {
         let (page, waited) = page_at(vec![refusal, list(OK, end(""))], &Position::Beginning).await;
         assert_eq!(page.unwrap().retries, 1);
         assert!((60..=62).contains(&waited), "{waited} s");
+    }
+}
+
+#[tokio::test]
+async fn a_limit_of_the_month_is_told_by_its_message_whatever_else_the_body_holds() {
+    for (head, body) in [
+        ("429 Too Many Requests", r#"{"message":"MONTHLY_LIMIT_EXCEEDED","errors":"none","description":7}"#),
+        ("403 Forbidden", r#"{"status_txt":"MONTHLY_RATE_LIMIT_EXCEEDED"}"#),
+    ] {
+        let (page, waited) = page_at(vec![list(head, body)], &Position::Beginning).await;
+        let error = page.unwrap_err();
+        let SourceError::WaitUntil { until, .. } = error else { panic!("{error:?}") };
+        let first = time::OffsetDateTime::from_unix_timestamp(until.seconds()).unwrap();
+        assert_eq!((first.day(), first.hour(), waited), (1, 0, 0), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn f81_a_limit_that_names_no_wait_to_be_believed_is_waited_for_a_minute_each_time() {
+    let (long_ago, a_year) = ("Retry-After: Fri, 07 Sep 2018 21:00:00 GMT", "Retry-After: 31536000");
+    for header in [
+        "X-Other: none",
+        long_ago,
+        a_year,
+        "Retry-After: 1536354000",
+        "Retry-After: 1536354000000",
+        "Retry-After: Fri, 31 Dec 9999 23:59:59 GMT",
+        "Retry-After: Fri, 07 Sep 99999 21:00:00 GMT",
+        "Retry-After: 99999999999999999999",
+        "Retry-After: 999999999",
+        "Retry-After: 0",
+        "Retry-After: -3",
+        "Retry-After: soon",
+        "Retry-After:",
+    ] {
+        let head: &'static str = format!("429 Too Many Requests\r\n{header}").leak();
+        let limited = || list(head, r#"{"message":"RATE_LIMIT_EXCEEDED"}"#);
+        let answers = vec![limited(), limited(), limited(), limited(), limited(), list(OK, end(""))];
+        let (page, waited) = page_at(answers, &Position::Beginning).await;
+        assert_eq!(page.unwrap_or_else(|error| panic!("{header}: {error}")).retries, 5, "{header}");
+        assert!((300..=305).contains(&waited), "{header}: {waited} s");
     }
 }
 
