@@ -1,6 +1,7 @@
-//! A vendor's token while a job needs it: in memory only, never shown, overwritten when dropped.
+//! A vendor's token while a job needs it: in memory only, never shown, overwritten when dropped or replaced.
 
 use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use http::{HeaderName, HeaderValue};
@@ -8,21 +9,37 @@ use upstream::Credentials;
 use zeroize::Zeroizing;
 
 /// A secret that can be used but not printed.
+///
+/// Clones share one cell: whoever kept one can [replace](Secret::replace) the secret while a source uses another,
+/// and every attempt from then on is made with the new one, also one that was refused and is made again.
 #[derive(Clone)]
-pub struct Secret(Zeroizing<String>);
+pub struct Secret(Arc<RwLock<Zeroizing<String>>>);
 
 impl Secret {
     /// Takes a secret; blanks around it, as pasting leaves them, are removed.
     pub fn new(text: impl Into<String>) -> Self {
-        let text = Zeroizing::new(text.into());
-        Self(Zeroizing::new(text.trim().to_owned()))
+        Self(Arc::new(RwLock::new(trimmed(text.into()))))
+    }
+
+    /// Puts another secret in its place, for all clones. The old one is overwritten.
+    pub fn replace(&self, text: impl Into<String>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = trimmed(text.into());
     }
 
     /// Whether there is nothing in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.with(str::is_empty)
     }
+
+    fn with<T>(&self, read: impl FnOnce(&str) -> T) -> T {
+        read(self.0.read().unwrap_or_else(PoisonError::into_inner).as_str())
+    }
+}
+
+fn trimmed(text: String) -> Zeroizing<String> {
+    let text = Zeroizing::new(text);
+    Zeroizing::new(text.trim().to_owned())
 }
 
 impl fmt::Debug for Secret {
@@ -51,7 +68,7 @@ impl Credentials for SecretHeader {
         if self.secret.is_empty() {
             return Err("the token is empty".to_owned());
         }
-        let text = Zeroizing::new(format!("{}{}", self.scheme, self.secret.0.as_str()));
+        let text = self.secret.with(|secret| Zeroizing::new(format!("{}{secret}", self.scheme)));
         let mut value = HeaderValue::from_str(&text)
             .map_err(|_| "the token holds characters that a header cannot carry".to_owned())?;
         value.set_sensitive(true);
@@ -70,6 +87,18 @@ mod tests {
         let (name, value) = SecretHeader::bearer(secret).header().await.unwrap().unwrap();
         assert_eq!((name.as_str(), value.as_bytes()), ("authorization", &b"Bearer s3cr3t"[..]));
         assert!(!format!("{value:?}").contains("s3cr3t"));
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_replaced_is_sent_from_then_on() {
+        let kept = Secret::new("old");
+        let header = SecretHeader::bearer(kept.clone());
+        let sent = async || header.header().await.map(|sent| sent.unwrap().1);
+        assert_eq!(sent().await.unwrap().as_bytes(), b"Bearer old");
+        kept.replace(" new\n");
+        assert_eq!(sent().await.unwrap().as_bytes(), b"Bearer new");
+        kept.replace(" ");
+        assert!(kept.is_empty() && sent().await.is_err());
     }
 
     #[tokio::test]

@@ -32,7 +32,7 @@ const NAMED_GROUPS_MAX: usize = 20;
 pub struct BitlyOptions {
     /// The API, without a slash at its end.
     pub base_url: String,
-    /// The access token.
+    /// The access token. A clone that is kept can replace it while the source is in use.
     pub token: Secret,
     /// The guid of the only group to bring over; all active groups if none is named.
     pub group: Option<String>,

@@ -242,6 +242,42 @@ async fn f84_one_401_in_the_middle_is_survived_and_a_token_that_ended_pauses_the
 }
 
 #[tokio::test]
+async fn f84_the_walk_goes_on_with_the_token_that_replaces_an_ended_one() {
+    let walked = Walked::links(250, "none").await;
+    let secret = Secret::new(walked.server.token());
+    let walked = Walked::with(walked.server, |options| options.token = secret.clone());
+    let first = walked.first().await.unwrap();
+    let renewed = walked.server.renew_token();
+    let error = walked.bitly.page(&walked.partition(), &first.next).await.unwrap_err();
+    assert!(matches!(error, SourceError::Unauthorized(_)), "{error:?}");
+    secret.replace(renewed);
+    let second = walked.bitly.page(&walked.partition(), &first.next).await.unwrap();
+    assert_eq!(second.records.len(), 100);
+}
+
+#[tokio::test]
+async fn f83_a_token_replaced_during_a_wait_is_the_one_that_is_sent_after_it() {
+    let walked = Walked::links(250, "429-bare@2").await;
+    let secret = Secret::new(walked.server.token());
+    let server = Arc::new(walked.server);
+    let surroundings = Surroundings {
+        clock: Some(Arc::new(walked.clock)),
+        chance: None,
+        observe: Some(Arc::new({
+            let (secret, server) = (secret.clone(), Arc::clone(&server));
+            move |_: &str, _: Duration| secret.replace(server.renew_token())
+        })),
+    };
+    let mut options = BitlyOptions::new(secret);
+    options.base_url = server.base_url();
+    let bitly = Bitly::new(options, surroundings).unwrap();
+    let partition = PartitionSpec { key: server.account().default_group().guid.clone(), expected: None };
+    let first = bitly.page(&partition, &Position::Beginning).await.unwrap();
+    let second = bitly.page(&partition, &first.next).await.unwrap();
+    assert_eq!((second.records.len(), second.retries), (100, 1));
+}
+
+#[tokio::test]
 async fn a_wrong_group_is_named_with_the_groups_there_are() {
     let walked = Walked::links(10, "none").await;
     let right = walked.partition().key;
