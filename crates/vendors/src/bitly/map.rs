@@ -77,7 +77,7 @@ fn mapped(id: &str, link: &Link<'_>, json: &str) -> Result<Incoming, Reason> {
         let reason = Reason::new("deleted_at_source", "Bitly lists the link as deleted");
         return Ok(Incoming::Filtered { source_id: id.to_owned(), label: label(id), reason });
     }
-    let destination = field::text(link.long_url, "/long_url")?.unwrap_or_default();
+    let destination = trimmed(&field::text(link.long_url, "/long_url")?.unwrap_or_default());
     if destination.is_empty() {
         let value = link.long_url.map_or("missing", RawValue::get);
         return Err(Reason::new("missing_destination", format!("/long_url is {value}")));
@@ -107,6 +107,11 @@ fn mapped(id: &str, link: &Link<'_>, json: &str) -> Result<Incoming, Reason> {
     let elsewhere = elsewhere.into_iter().filter(|(raw, _)| field::is_present(*raw));
     incoming.left_behind.extend(elsewhere.map(|(_, word)| word));
     Ok(Incoming::Link(Box::new(incoming)))
+}
+
+/// A URL as browsers read it: without blanks and control characters around it (WHATWG URL, section 4.4).
+fn trimmed(url: &str) -> String {
+    url.trim_matches(|character| character <= ' ').to_owned()
 }
 
 /// The hash first, then every back-half, newest first; one that was told before is not told again.
@@ -175,7 +180,10 @@ fn route(incoming: &mut IncomingLink, link: &Link<'_>) -> Result<(), Reason> {
 
 /// Whether the rule can be said here, and was.
 fn take_rule(incoming: &mut IncomingLink, rule: Routing<'_>) -> bool {
-    let Some(target) = rule.long_url.filter(|target| !target.is_empty()) else { return false };
+    let target = trimmed(&rule.long_url.unwrap_or_default());
+    if target.is_empty() {
+        return false;
+    }
     let is_idle = |value: &serde_json::Value| match value {
         serde_json::Value::Null => true,
         serde_json::Value::Array(conditions) => conditions.is_empty(),
@@ -279,7 +287,7 @@ fn take_deep_links(incoming: &mut IncomingLink, link: &Link<'_>) -> Result<(), R
 fn take_deep_link(incoming: &mut IncomingLink, deep_link: DeepLink) -> bool {
     let has_path = deep_link.app_uri_path.is_some_and(|path| !path.is_empty());
     let installs = deep_link.install_type.as_deref() != Some("no_install");
-    let url = deep_link.install_url.filter(|url| !url.is_empty() && installs);
+    let url = deep_link.install_url.as_deref().map(trimmed).filter(|url| !url.is_empty() && installs);
     let systems = deep_link.os.and_then(|os| systems_of(&[os]));
     match (url, systems) {
         (Some(url), Some(systems)) => take_systems(incoming, systems, &url) && !has_path,

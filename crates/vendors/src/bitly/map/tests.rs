@@ -120,10 +120,27 @@ fn a25_a57_destinations_are_kept_byte_for_byte() {
         "http://tübingen.example/",
         "javascript:alert(1)",
         "com.example.app://open?x=1",
-        " https://example.com ",
         &long,
     ] {
         assert_eq!(link(json!({"long_url": destination})).destination, destination);
+    }
+}
+
+#[test]
+fn blanks_and_controls_around_a_destination_are_none_of_it() {
+    let url = "https://example.com/a b\u{a0}";
+    for (before, after) in [(" ", ""), ("", " "), ("\t\r\n ", "\n"), ("\u{1}", "\u{1f}"), ("\u{c}", "\u{b}")]
+    {
+        let received = format!("{before}{url}{after}");
+        let link = link(json!({
+            "long_url": &received,
+            "dynamic_routing": [{"long_url": &received, "country_match": ["DE"]}],
+            "deeplinks": [{"long_url": "x", "os": "ios", "install_url": &received}],
+        }));
+        assert_eq!((link.destination.as_str(), link.geo["DE"].as_str()), (url, url), "{received:?}");
+        assert_eq!(link.ios_url.as_deref(), Some(url), "{received:?}");
+        let provenance: Value = serde_json::from_str(&link.provenance).unwrap();
+        assert_eq!(provenance["long_url"], received, "what is kept of the record stays as received");
     }
 }
 
@@ -133,6 +150,7 @@ fn a3_a_link_without_destination_is_named() {
         (json!(ABSENT), "/long_url is missing"),
         (json!(null), "/long_url is missing"),
         (json!(""), "/long_url is \"\""),
+        (json!(" \t"), "/long_url is \" \\t\""),
     ] {
         let unreadable = unreadable(&with(json!({"long_url": value})));
         assert_eq!(unreadable.reason, Reason::new("missing_destination", detail));
