@@ -9,9 +9,14 @@ const SURROUNDINGS_BYTES: usize = 24;
 
 /// A foreign text on one line, shortened.
 pub(crate) fn excerpt(text: &str) -> String {
+    one_line(text, EXCERPT_CHARS_MAX)
+}
+
+/// A foreign text on one line, of at most so many characters.
+pub(crate) fn one_line(text: &str, chars_max: usize) -> String {
     let mut line = String::new();
     for (place, character) in text.chars().enumerate() {
-        if place == EXCERPT_CHARS_MAX {
+        if place == chars_max {
             line.push('…');
             break;
         }

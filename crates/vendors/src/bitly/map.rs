@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use super::wire::{DeepLink, Link, Routing};
 use crate::dates::{self, DateError};
 use crate::provenance::provenance;
-use crate::texts::excerpt;
+use crate::texts::{excerpt, one_line};
 use crate::{field, record, short_url};
 
 const VENDOR_HOSTS: &[&str] = &["bit.ly", "j.mp", "bitly.com", "bitly.is"];
@@ -19,7 +19,7 @@ const LEFT_BEHIND: &[&str] = &[
     "QR codes and their designs stay at Bitly. Printed codes keep working if they carry your own domain, because the slug does.",
     "Campaigns and channels stay at Bitly; tags come over.",
     "Landing pages (Link-in-bio, launchpads) stay at Bitly.",
-    "Deep links come over as the addresses to install the app for iOS and Android; paths into an app do not.",
+    "Deep links come over as the addresses to install the app for iOS and Android; paths into an app only as notes of their link.",
     "Routing rules come over where they choose by country alone, or by iOS or Android alone; others are listed.",
     "Who created a link is kept in its stored record only.",
     "Links on bit.ly and other domains of Bitly cannot keep their address; map them to a domain of yours.",
@@ -27,6 +27,9 @@ const LEFT_BEHIND: &[&str] = &[
 
 /// Fields whose quotes are mended where Bitly forgot to escape them.
 const FREE_TEXTS: &[&str] = &["title", "tags"];
+
+/// Most characters of a path or an address in a note; browsers and app stores take no longer ones.
+const NOTED_CHARS_MAX: usize = 2_048;
 
 /// Go's zero time: a date that was never set.
 const NEVER_SET: &str = "0001-01-01T00:00:00";
@@ -271,28 +274,43 @@ fn take_systems(incoming: &mut IncomingLink, systems: Systems, target: &str) -> 
     is_whole
 }
 
-/// Takes where to install the app; the path into the app has no place here.
+/// Takes where to install the app. The path into the app has no place here, so it is noted for people.
 fn take_deep_links(incoming: &mut IncomingLink, link: &Link<'_>) -> Result<(), Reason> {
-    let mut is_whole = true;
+    let mut notes = Vec::new();
     for (place, raw) in field::list(link.deeplinks, "/deeplinks")? {
         let deep_link: DeepLink = object(raw, &place)?;
-        is_whole &= take_deep_link(incoming, deep_link);
+        if !take_deep_link(incoming, &deep_link) {
+            notes.push(note_on(&deep_link));
+        }
     }
-    if !is_whole {
+    if !notes.is_empty() {
         incoming.left_behind.push("deeplinks");
+        incoming.notes.get_or_insert_with(|| notes.join("\n"));
     }
     Ok(())
 }
 
-fn take_deep_link(incoming: &mut IncomingLink, deep_link: DeepLink) -> bool {
-    let has_path = deep_link.app_uri_path.is_some_and(|path| !path.is_empty());
+fn take_deep_link(incoming: &mut IncomingLink, deep_link: &DeepLink) -> bool {
+    let has_path = deep_link.app_uri_path.as_ref().is_some_and(|path| !path.is_empty());
     let installs = deep_link.install_type.as_deref() != Some("no_install");
     let url = deep_link.install_url.as_deref().map(trimmed).filter(|url| !url.is_empty() && installs);
-    let systems = deep_link.os.and_then(|os| systems_of(&[os]));
+    let systems = deep_link.os.as_ref().and_then(|os| systems_of(std::slice::from_ref(os)));
     match (url, systems) {
         (Some(url), Some(systems)) => take_systems(incoming, systems, &url) && !has_path,
         _ => false,
     }
+}
+
+/// `Deep link for ios: /store?id=1, install from https://apps.example.com/ios/id1`
+fn note_on(deep_link: &DeepLink) -> String {
+    let told = |text: &Option<String>| {
+        text.as_deref().filter(|text| !text.is_empty()).map(|text| one_line(text, NOTED_CHARS_MAX))
+    };
+    let system = told(&deep_link.os).map(|os| format!(" for {os}")).unwrap_or_default();
+    let install = told(&deep_link.install_url).map(|url| format!("install from {url}"));
+    let parts: Vec<String> = told(&deep_link.app_uri_path).into_iter().chain(install).collect();
+    let what = if parts.is_empty() { "nothing said".to_owned() } else { parts.join(", ") };
+    format!("Deep link{system}: {what}")
 }
 
 /// An object of a known shape.

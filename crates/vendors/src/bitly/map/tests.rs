@@ -366,6 +366,33 @@ fn deep_links_give_where_to_install_and_say_what_is_lost() {
 }
 
 #[test]
+fn a_deep_link_that_cannot_be_expressed_is_noted() {
+    let ios = "https://apps.example.com/ios/id1";
+    for (entry, line) in [
+        (
+            json!({"os": "ios", "install_url": ios, "app_uri_path": "/store?id=1"}),
+            "Deep link for ios: /store?id=1, install from https://apps.example.com/ios/id1",
+        ),
+        (json!({"os": "ios", "install_url": "", "app_uri_path": "/a\nb"}), r"Deep link for ios: /a\nb"),
+        (
+            json!({"os": "windows", "install_url": ios, "app_uri_path": null}),
+            "Deep link for windows: install from https://apps.example.com/ios/id1",
+        ),
+        (json!({"guid": "x"}), "Deep link: nothing said"),
+    ] {
+        assert_eq!(link(json!({"deeplinks": [entry]})).notes.as_deref(), Some(line));
+    }
+    let several = link(json!({"deeplinks": [
+        {"os": "ios", "app_uri_path": "/a"},
+        {"os": "android", "install_url": "https://apps.example.com/a"},
+        {"os": "android", "app_uri_path": "/b"},
+    ]}));
+    assert_eq!(several.notes.as_deref(), Some("Deep link for ios: /a\nDeep link for android: /b"));
+    let whole = link(json!({"deeplinks": [{"os": "ios", "install_url": ios}]}));
+    assert_eq!((whole.notes, link(json!({})).notes), (None, None));
+}
+
+#[test]
 fn what_has_no_place_here_is_listed() {
     let link = link(
         json!({"qr_code_ids": ["Qa1"], "campaign_ids": ["Ca1"], "launchpad_ids": ["Ma1"], "new_field": [1]}),
