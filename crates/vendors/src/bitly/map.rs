@@ -87,7 +87,6 @@ fn mapped(id: &str, link: &Link<'_>, json: &str) -> Result<Incoming, Reason> {
     }
     let mut incoming = IncomingLink {
         source_id: id.to_owned(),
-        addresses: addresses(id, link)?,
         destination,
         title: field::text(link.title, "/title")?,
         tags: tags(link)?,
@@ -96,6 +95,7 @@ fn mapped(id: &str, link: &Link<'_>, json: &str) -> Result<Incoming, Reason> {
         provenance: provenance(json, &["created_by"]),
         ..IncomingLink::default()
     };
+    take_addresses(&mut incoming, id, link)?;
     match created_at(link)? {
         Ok(created_at) => incoming.created_at = created_at.map(Into::into),
         Err(_) => incoming.left_behind.push("created_at"),
@@ -117,29 +117,54 @@ fn trimmed(url: &str) -> String {
     url.trim_matches(|character| character <= ' ').to_owned()
 }
 
-/// The hash first, then every back-half, newest first; one that was told before is not told again.
-fn addresses(id: &str, link: &Link<'_>) -> Result<Vec<IncomingAddress>, Reason> {
+/// The hash first, then every back-half, newest first; one that was told before is not told again. What is no
+/// address costs nothing but itself.
+fn take_addresses(incoming: &mut IncomingLink, id: &str, link: &Link<'_>) -> Result<(), Reason> {
     // Only the first slash parts the host from the slug; the slug may hold more (dub's importer lost them).
     let (host, slug) =
         id.split_once('/').filter(|(host, slug)| !host.is_empty() && !slug.is_empty()).ok_or_else(|| {
             Reason::new("unreadable_id", format!("/id is not host/slug but \"{}\"", excerpt(id)))
         })?;
-    let mut addresses = vec![IncomingAddress { host: host.to_lowercase(), slug: slug.to_owned() }];
-    for (place, url) in field::texts(link.custom_bitlinks, "/custom_bitlinks")? {
-        let address = short_url::address(&url).ok_or_else(|| {
-            Reason::new("unreadable_address", format!("{place} is no short URL but \"{}\"", excerpt(&url)))
-        })?;
-        if address.slug.contains('\0') {
-            return Err(Reason::new(
-                "nul_in_text",
-                format!("{place} holds a NUL character: \"{}\"", excerpt(&url)),
-            ));
+    let hash = IncomingAddress {
+        host: short_url::host(host).unwrap_or_else(|| host.to_lowercase()),
+        // Encoded it could never be a slug here; as an id it stays as received.
+        slug: short_url::decoded(slug).unwrap_or_else(|| slug.to_owned()),
+    };
+    take_address(incoming, storable(hash, "/id", id));
+    match field::list(link.custom_bitlinks, "/custom_bitlinks") {
+        Ok(back_halves) => {
+            for (place, raw) in back_halves {
+                take_address(incoming, back_half(raw, &place));
+            }
         }
-        if !addresses.contains(&address) {
-            addresses.push(address);
-        }
+        Err(reason) => incoming.bad_addresses.push(reason),
     }
-    Ok(addresses)
+    Ok(())
+}
+
+fn take_address(incoming: &mut IncomingLink, read: Result<IncomingAddress, Reason>) {
+    match read {
+        Ok(address) if incoming.addresses.contains(&address) => {}
+        Ok(address) => incoming.addresses.push(address),
+        Err(reason) => incoming.bad_addresses.push(reason),
+    }
+}
+
+fn back_half(raw: &RawValue, place: &str) -> Result<IncomingAddress, Reason> {
+    let url = field::text(Some(raw), place)?.unwrap_or_default();
+    let address = short_url::address(&url).ok_or_else(|| {
+        Reason::new("unreadable_address", format!("{place} is no short URL but \"{}\"", excerpt(&url)))
+    })?;
+    storable(address, place, &url)
+}
+
+/// Decoding may bring to light what no database takes.
+fn storable(address: IncomingAddress, place: &str, text: &str) -> Result<IncomingAddress, Reason> {
+    if address.slug.contains('\0') {
+        let detail = format!("{place} holds a NUL character: \"{}\"", excerpt(text));
+        return Err(Reason::new("nul_in_text", detail));
+    }
+    Ok(address)
 }
 
 fn tags(link: &Link<'_>) -> Result<Vec<String>, Reason> {

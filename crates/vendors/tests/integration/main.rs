@@ -5,3 +5,4 @@
 mod bitly;
 mod bitly_answers;
 mod canned;
+mod imported;
