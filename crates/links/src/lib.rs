@@ -75,7 +75,7 @@ pub use links::{
 };
 pub use listing::{Filter, NameCount, PAGE_MAX, Page, State, folders, list_links, tags};
 pub use origin::{Origin, ReadBack, origins_of, read_imported, refresh_source_digests};
-pub use resolve::{Resolved, resolve};
+pub use resolve::{Resolved, resolve, resolve_either};
 pub use slug::{GENERATED_LENGTH, SLUG_LENGTH_MAX, Slug, SlugError};
 pub use store::ROOM;
 pub use taken::{Taken, taken};

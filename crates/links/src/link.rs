@@ -208,4 +208,13 @@ impl SourceKey {
     pub fn id(&self) -> &str {
         &self.id
     }
+
+    /// Both as one text: what imports call the record by.
+    pub fn reference(&self) -> String {
+        format!("{}:{}", self.vendor, self.id)
+    }
+
+    pub(crate) fn stored(vendor: String, id: String) -> Self {
+        Self { vendor, id }
+    }
 }

@@ -4,7 +4,7 @@ use db::{Conn, Id, Timestamp};
 
 use crate::store::rows::code;
 use crate::store::{postgres, sqlite};
-use crate::{Destination, RedirectCode, Result};
+use crate::{Destination, RedirectCode, Result, SourceKey};
 
 /// Everything of a link that its redirect depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,19 +29,35 @@ pub struct Resolved {
     pub password_protected: bool,
     /// The link's version.
     pub version: i64,
+    /// What it was imported from.
+    pub source: Option<SourceKey>,
 }
 
 /// The live link at a key of a domain, by one look-up in one index.
 ///
-/// `key` is [`CaseMode::key`](crate::CaseMode::key) of the slug that was asked for. Whether `a/` and `a` are the same is the caller's to
-/// decide, by asking for the other one second ([`Slug::other_slash`](crate::Slug::other_slash)).
+/// `key` is [`CaseMode::key`](crate::CaseMode::key) of the slug that was asked for. Whether `a/` and `a` are the same
+/// is the caller's to decide, by [`resolve_either`].
 ///
 /// A stored destination that today's rules refuse is treated as if the link did not exist, and logged.
 ///
 /// # Errors
 /// The database's.
 pub async fn resolve(conn: Conn<'_>, domain_id: Id, key: &str) -> Result<Option<Resolved>> {
-    let Some(row) = db::dispatch!(conn, resolve(domain_id, key))? else { return Ok(None) };
+    Ok(resolve_either(conn, domain_id, key, key).await?.map(|(resolved, _)| resolved))
+}
+
+/// As [`resolve`], but where no live link is at the key, the one at `other`
+/// ([`Slug::other_slash`](crate::Slug::other_slash)), and whether it was found there. Still one look-up.
+///
+/// # Errors
+/// The database's.
+pub async fn resolve_either(
+    conn: Conn<'_>,
+    domain_id: Id,
+    key: &str,
+    other: &str,
+) -> Result<Option<(Resolved, bool)>> {
+    let Some(row) = db::dispatch!(conn, resolve(domain_id, key, other))? else { return Ok(None) };
     let (destination, expired_url) = match (
         Destination::with_limit(row.destination, usize::MAX),
         row.expired_url.map(|url| Destination::with_limit(url, usize::MAX)).transpose(),
@@ -52,7 +68,7 @@ pub async fn resolve(conn: Conn<'_>, domain_id: Id, key: &str) -> Result<Option<
             return Ok(None);
         }
     };
-    Ok(Some(Resolved {
+    let resolved = Resolved {
         link_id: row.link_id,
         destination,
         redirect_code: code(row.redirect_code)?,
@@ -63,5 +79,7 @@ pub async fn resolve(conn: Conn<'_>, domain_id: Id, key: &str) -> Result<Option<
         expired_url,
         password_protected: row.password_protected,
         version: row.version,
-    }))
+        source: row.vendor.zip(row.source_id).map(|(vendor, id)| SourceKey::stored(vendor, id)),
+    };
+    Ok(Some((resolved, row.by_other)))
 }

@@ -230,6 +230,15 @@ pub(crate) struct TokenRow {
     pub(crate) plan: String,
 }
 
+/// The columns of [`ResolvedRow`], of `slugs s JOIN links l`, besides whether it was found by the other key.
+macro_rules! resolved_columns {
+    () => {
+        "l.id AS link_id, l.destination, l.redirect_code, l.query_passthrough, l.enabled, l.archived, \
+         l.expires_at, l.expired_url, l.password_protected, l.version, l.vendor, l.source_id"
+    };
+}
+pub(crate) use resolved_columns;
+
 #[derive(FromRow)]
 pub(crate) struct ResolvedRow {
     pub(crate) link_id: Id,
@@ -242,6 +251,9 @@ pub(crate) struct ResolvedRow {
     pub(crate) expired_url: Option<String>,
     pub(crate) password_protected: bool,
     pub(crate) version: i64,
+    pub(crate) vendor: Option<String>,
+    pub(crate) source_id: Option<String>,
+    pub(crate) by_other: bool,
 }
 
 #[derive(FromRow)]

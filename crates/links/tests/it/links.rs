@@ -284,3 +284,24 @@ on_both!(a4_60_a_script_that_got_into_the_database_is_not_served, [&links::ROOM]
     tx.commit().await.unwrap();
     assert!(world.resolve(&domain, "a").await.is_none());
 });
+            source: None,
+    world.import(&[world.new_link("b")]).await;
+    let source = world.resolve(&domain, "b").await.unwrap().source.unwrap();
+    assert_eq!((source.vendor(), source.id(), source.reference().as_str()), ("bitly", "b", "bitly:b"));
+});
+
+on_both!(a3_42_the_exact_slug_is_preferred_to_the_other_spelling, [&links::ROOM], |database| async move {
+    let mut world = World::new(database).await;
+    let domain = world.domain.clone();
+    let with = world.create("spring/").await.unwrap();
+    let either = async |world: &World, key: &str, other: &str| {
+        let mut reader = world.database.read().await.unwrap();
+        let found = links::resolve_either(reader.conn(), domain.id, key, other).await.unwrap();
+        found.map(|(resolved, by_other)| (resolved.link_id, by_other))
+    };
+    assert_eq!(either(&world, "spring", "spring/").await, Some((with.id, true)));
+    assert_eq!(either(&world, "spring/", "spring").await, Some((with.id, false)));
+    assert_eq!(either(&world, "spring", "spring").await, None);
+    let without = world.create("spring").await.unwrap();
+    assert_eq!(either(&world, "spring", "spring/").await, Some((without.id, false)));
+    assert_eq!(either(&world, "spring/", "spring").await, Some((with.id, false)));

@@ -1,6 +1,6 @@
 use db::{Id, Pg, Timestamp};
 
-use crate::store::rows::{LinkParts, ResolvedRow, link_columns};
+use crate::store::rows::{LinkParts, ResolvedRow, link_columns, resolved_columns};
 use crate::{Place, Result};
 
 pub(crate) async fn read_links(pg: &mut Pg<'_>, link_ids: &[Id]) -> Result<LinkParts> {
@@ -60,10 +60,18 @@ pub(crate) async fn delete_slug(pg: &mut Pg<'_>, id: Id, place: &Place) -> Resul
     Ok(())
 }
 
-pub(crate) async fn resolve(pg: &mut Pg<'_>, domain_id: Id, key: &str) -> Result<Option<ResolvedRow>> {
-    const SQL: &str = "SELECT l.id AS link_id, l.destination, l.redirect_code, l.query_passthrough, l.enabled, \
-                       l.archived, l.expires_at, l.expired_url, l.password_protected, l.version \
-                       FROM slugs s JOIN links l ON l.id = s.link_id \
-                       WHERE s.domain_id = $1 AND s.folded = $2 AND s.deleted_at IS NULL";
-    Ok(pg.query_as(SQL).bind(domain_id).bind(key).fetch_optional(&mut *pg.conn).await?)
+/// The exact key first: it is preferred to the other.
+pub(crate) async fn resolve(
+    pg: &mut Pg<'_>,
+    domain_id: Id,
+    key: &str,
+    other: &str,
+) -> Result<Option<ResolvedRow>> {
+    const SQL: &str = concat!(
+        "SELECT ",
+        resolved_columns!(),
+        ", s.folded <> $2 AS by_other FROM slugs s JOIN links l ON l.id = s.link_id \
+         WHERE s.domain_id = $1 AND s.folded IN ($2, $3) AND s.deleted_at IS NULL ORDER BY by_other LIMIT 1"
+    );
+    Ok(pg.query_as(SQL).bind(domain_id).bind(key).bind(other).fetch_optional(&mut *pg.conn).await?)
 }

@@ -2,7 +2,7 @@ use db::{Id, Timestamp};
 use sqlx::{SqliteConnection, query, query_as, query_scalar};
 
 use crate::store::json::ids;
-use crate::store::rows::{LinkParts, ResolvedRow, link_columns};
+use crate::store::rows::{LinkParts, ResolvedRow, link_columns, resolved_columns};
 use crate::{Place, Result};
 
 pub(crate) async fn read_links(conn: &mut SqliteConnection, link_ids: &[Id]) -> Result<LinkParts> {
@@ -63,14 +63,18 @@ pub(crate) async fn delete_slug(conn: &mut SqliteConnection, id: Id, place: &Pla
     Ok(())
 }
 
+/// The exact key first: it is preferred to the other.
 pub(crate) async fn resolve(
     conn: &mut SqliteConnection,
     domain_id: Id,
     key: &str,
+    other: &str,
 ) -> Result<Option<ResolvedRow>> {
-    const SQL: &str = "SELECT l.id AS link_id, l.destination, l.redirect_code, l.query_passthrough, l.enabled, \
-                       l.archived, l.expires_at, l.expired_url, l.password_protected, l.version \
-                       FROM slugs s JOIN links l ON l.id = s.link_id \
-                       WHERE s.domain_id = ? AND s.folded = ? AND s.deleted_at IS NULL";
-    Ok(query_as(SQL).bind(domain_id).bind(key).fetch_optional(conn).await?)
+    const SQL: &str = concat!(
+        "SELECT ",
+        resolved_columns!(),
+        ", s.folded <> ?2 AS by_other FROM slugs s JOIN links l ON l.id = s.link_id \
+         WHERE s.domain_id = ?1 AND s.folded IN (?2, ?3) AND s.deleted_at IS NULL ORDER BY by_other LIMIT 1"
+    );
+    Ok(query_as(SQL).bind(domain_id).bind(key).bind(other).fetch_optional(conn).await?)
 }
