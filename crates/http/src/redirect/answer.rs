@@ -24,8 +24,8 @@ pub(crate) struct Answer {
     pub(crate) link: Id,
     /// From before the read.
     stamp: Stamp,
-    /// Set: the slug that was asked for does not exist itself, the link has it without its trailing slash. That it
-    /// does not exist is believed until then.
+    /// Set: the slug that was asked for does not exist itself, the link has it with or without its trailing slash.
+    /// That it does not exist is believed until then.
     by_other_slash: Option<Timestamp>,
     expires_at: Option<Timestamp>,
     /// Where the link's own expired URL leads.

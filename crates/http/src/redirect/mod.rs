@@ -16,7 +16,8 @@
 //!
 //! 301 and 308 may be kept by a browser for 90 seconds, unless the link expires; nothing else may be kept at all.
 //! The visitor's query goes to the destination of links that pass it through and is dropped by the others. `/a/` is
-//! the link `a/` if that exists, else `a`. Only GET and HEAD are answered, and only GET counts.
+//! the link `a/` if that exists, else `a`, and `/a` the other way round. Only GET and HEAD are answered, and only GET
+//! counts.
 //!
 //! **What is seen when.** A change made through this process is seen by its next request ([`stamps`]). Changes made
 //! by others arrive through the change feed, which is asked every 500 ms ([`feed`]): within 2 seconds, including
@@ -229,7 +230,7 @@ impl Redirects {
         }
     }
 
-    /// The link at the slug, and whether it was found only without the slug's trailing slash.
+    /// The link at the slug, and whether it was found only by the other spelling of its trailing slash.
     async fn read(
         &self,
         domain: &Domain,
@@ -237,17 +238,11 @@ impl Redirects {
     ) -> Result<Option<(links::Resolved, bool)>, String> {
         let reading = async {
             let mut reader = self.database.read().await?;
-            let found = links::resolve(reader.conn(), domain.id, &domain.case.key(slug)).await?;
-            if let Some(resolved) = found {
-                return Ok(Some((resolved, false)));
-            }
-            match slug.other_slash().filter(|_| slug.as_str().ends_with('/')) {
-                Some(bare) => {
-                    let found = links::resolve(reader.conn(), domain.id, &domain.case.key(&bare)).await?;
-                    Ok(found.map(|resolved| (resolved, true)))
-                }
-                None => Ok(None),
-            }
+            let key = domain.case.key(slug);
+            // The longest slugs have no other spelling.
+            let other = slug.other_slash();
+            let other = other.as_ref().map_or_else(|| key.clone(), |other| domain.case.key(other));
+            links::resolve_either(reader.conn(), domain.id, &key, &other).await
         };
         match tokio::time::timeout(READ_LIMIT, reading).await {
             Ok(found) => found.map_err(|error: links::Error| error.to_string()),

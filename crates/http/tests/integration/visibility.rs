@@ -25,10 +25,51 @@ db::on_both!(
         assert_eq!(server.get("/new").await.status, 404);
         assert_eq!(server.get("/renamed/").await.location(), Some("https://two.example/"));
         let body = r#"{"destination_url":"https://three.example/","slug":"renamed/"}"#;
-        assert_eq!(server.api("POST", "/v1/links", body).await.status, 201);
+        let third = server.api("POST", "/v1/links", body).await;
+        assert_eq!(third.status, 201);
         assert_eq!(server.get("/renamed/").await.location(), Some("https://three.example/"));
+        let third = format!("/v1/links/{}", third.json()["id"].as_str().unwrap());
+        assert_eq!(server.api("DELETE", &third, "").await.status, 204);
+        assert_eq!(server.get("/renamed/").await.location(), Some("https://two.example/"));
         assert_eq!(server.api("DELETE", &path, "").await.status, 204);
         assert_eq!(server.get("/renamed").await.status, 404);
+        server.stop().await;
+    }
+);
+
+db::on_both!(
+    a3_42_the_other_spelling_of_a_slash_gives_way_as_soon_as_the_exact_slug_is_there,
+    [&links::ROOM],
+    |database: db::Database| async move {
+        let server = Server::start(database).await;
+        let make = async |slug: &str| {
+            let body =
+                serde_json::json!({"destination_url": format!("https://{slug}.example/x"), "slug": slug});
+            let made = server.api("POST", "/v1/links", &body.to_string()).await.json();
+            format!("/v1/links/{}", made["id"].as_str().unwrap())
+        };
+        for (first, second) in [("a/", "a"), ("b", "b/")] {
+            let (of_first, of_second) =
+                (format!("https://{first}.example/x"), format!("https://{second}.example/x"));
+            let path = format!("/{second}");
+            assert_eq!(server.get(&path).await.status, 404);
+            make(first).await;
+            for _ in 0..2 {
+                assert_eq!(server.get(&path).await.location(), Some(of_first.as_str()), "{path}");
+            }
+            let exact = make(second).await;
+            assert_eq!(server.get(&path).await.location(), Some(of_second.as_str()), "{path}");
+            assert_eq!(server.get(&format!("/{first}")).await.location(), Some(of_first.as_str()));
+            assert_eq!(server.api("DELETE", &exact, "").await.status, 204);
+            assert_eq!(server.get(&path).await.location(), Some(of_first.as_str()), "{path}");
+        }
+        // What nobody tells of is seen a second later at the latest.
+        server.imported_link("c/", "https://with.example/").await;
+        assert_eq!(server.get("/c").await.location(), Some("https://with.example/"));
+        server.imported_link("c", "https://without.example/").await;
+        assert_eq!(server.get("/c").await.location(), Some("https://with.example/"));
+        server.clock.advance(Duration::from_secs(1));
+        assert_eq!(server.get("/c").await.location(), Some("https://without.example/"));
         server.stop().await;
     }
 );
