@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use links::{Destination, Fallback, RedirectCode, Resolved};
 
-use super::stamps::{Stamp, Stamps};
+use super::stamps::{Stamp, Stamps, Stripe};
 
 /// A finished response of a link domain.
 pub(crate) type Short = Response<Full<Bytes>>;
@@ -22,6 +22,8 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) link: Id,
+    /// Where imports note that they have written it again.
+    record: Option<Stripe>,
     /// From before the read.
     stamp: Stamp,
     /// Set: the slug that was asked for does not exist itself, the link has it with or without its trailing slash.
@@ -71,6 +73,7 @@ impl Answer {
         };
         Self {
             link: resolved.link_id,
+            record: resolved.source.as_ref().map(|source| Stripe::of_record(&source.reference())),
             stamp,
             by_other_slash,
             expires_at: resolved.expires_at,
@@ -83,7 +86,8 @@ impl Answer {
 
     /// Whether the answer still holds, as far as this process knows.
     pub(crate) fn holds(&self, stamps: &Stamps, now: impl FnOnce() -> Timestamp) -> bool {
-        stamps.link_holds(self.link, self.stamp)
+        stamps.holds(Stripe::of_link(self.link), self.stamp)
+            && self.record.is_none_or(|record| stamps.holds(record, self.stamp))
             && self.by_other_slash.is_none_or(|until| stamps.absence_holds(self.stamp) && now() < until)
     }
 

@@ -52,7 +52,7 @@ use cache::{Cache, Known};
 use domains::Domains;
 use key::Asked;
 use misses::Misses;
-use stamps::Stamps;
+use stamps::{Stamps, Stripe};
 
 /// What the answers in memory may take, unless told otherwise: about half a million links.
 pub const CACHE_BYTES: usize = 128 * 1024 * 1024;
@@ -120,7 +120,7 @@ impl Redirects {
 
     /// Must be called after a link was changed or deleted in this process, once that is committed.
     pub fn link_changed(&self, link: Id) {
-        self.stamps.link_changed(link);
+        self.stamps.changed(Stripe::of_link(link));
     }
 
     /// Must be called after slugs were added in this process, once that is committed.
@@ -130,10 +130,23 @@ impl Redirects {
 
     /// Must be called after a chunk of an import was committed in this process.
     pub fn imported(&self, written: &[engine::Written]) {
-        // References name links by their source, which nothing here is kept by. Re-imports that change links are rare.
-        if written.iter().any(|written| written.outcome == engine::Outcome::Updated) {
-            self.everything_changed();
-        } else if written.iter().any(|written| written.outcome == engine::Outcome::Imported) {
+        use engine::Outcome;
+        let mut added = false;
+        for record in written {
+            match record.outcome {
+                Outcome::Imported => added = true,
+                Outcome::Unchanged | Outcome::DuplicateInSource => {}
+                // The outcome may be that of the record's worst slug: what stands there may all the same have been
+                // written again, or be new.
+                Outcome::Updated | Outcome::Skipped | Outcome::Filtered | Outcome::Failed => {
+                    if let Some(reference) = &record.reference {
+                        self.stamps.changed(Stripe::of_record(reference));
+                        added = true;
+                    }
+                }
+            }
+        }
+        if added {
             self.slugs_added();
         }
     }

@@ -1,18 +1,43 @@
 //! How what is cached learns that it is out of date, without being looked for.
 //!
 //! A process-wide counter counts changes. An answer remembers the counter from *before* its database read; a change
-//! writes the counter's new value where the answers it concerns look: at its link's stripe, at the mark for added
-//! slugs, or at the floor under everything. An answer is valid as long as nothing it looks at is newer than itself.
+//! writes the counter's new value where the answers it concerns look: at the stripe of its link or of the record the
+//! link was imported from, at the mark for added slugs, or at the floor under everything. An answer is valid as long as
+//! nothing it looks at is newer than itself.
 //!
 //! So a read that was overtaken by a change can put its answer into the cache late without harm: its stamp is older
 //! than the change. And a change costs the same whether its link is cached or not.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use db::Id;
 
 /// Links that share a stripe are read again together; 16,384 stripes take 128 KiB.
-const STRIPES: usize = 1 << 14;
+const STRIPES: usize = 1 << STRIPE_BITS;
+const STRIPE_BITS: u32 = 14;
+
+/// Where changes of a link, or of what an imported record has become, are noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Stripe(u16);
+
+impl Stripe {
+    /// Ids count up in their low bits, so that neighbours fall into different stripes.
+    pub(crate) fn of_link(link: Id) -> Self {
+        Self::of_hash(link.get().cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// `reference` is what an import calls its record by ([`links::SourceKey::reference`]).
+    pub(crate) fn of_record(reference: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(reference.as_bytes());
+        Self::of_hash(hasher.finish())
+    }
+
+    fn of_hash(hash: u64) -> Self {
+        Self(u16::try_from(hash >> (u64::BITS - STRIPE_BITS)).expect("14 bits fit"))
+    }
+}
 
 /// The counter's value before a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +47,7 @@ pub(crate) struct Stamps {
     counter: AtomicU64,
     added: AtomicU64,
     floor: AtomicU64,
-    links: Box<[AtomicU64]>,
+    stripes: Box<[AtomicU64]>,
 }
 
 impl Stamps {
@@ -31,7 +56,7 @@ impl Stamps {
             counter: AtomicU64::new(0),
             added: AtomicU64::new(0),
             floor: AtomicU64::new(0),
-            links: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
+            stripes: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
@@ -40,10 +65,10 @@ impl Stamps {
         Stamp(self.counter.load(Ordering::SeqCst))
     }
 
-    /// The link was changed or deleted, and that is committed.
-    pub(crate) fn link_changed(&self, link: Id) {
+    /// What is noted at the stripe was changed or deleted, and that is committed.
+    pub(crate) fn changed(&self, stripe: Stripe) {
         let change = self.next();
-        self.links[stripe(link)].fetch_max(change, Ordering::SeqCst);
+        self.stripes[usize::from(stripe.0)].fetch_max(change, Ordering::SeqCst);
     }
 
     /// Slugs were added that nobody had, and that is committed.
@@ -59,9 +84,9 @@ impl Stamps {
         Stamp(change)
     }
 
-    /// Whether what was read about the link at `stamp` still holds.
-    pub(crate) fn link_holds(&self, link: Id, stamp: Stamp) -> bool {
-        self.links[stripe(link)].load(Ordering::Acquire) <= stamp.0
+    /// Whether what was read at `stamp`, and is noted at the stripe, still holds.
+    pub(crate) fn holds(&self, stripe: Stripe, stamp: Stamp) -> bool {
+        self.stripes[usize::from(stripe.0)].load(Ordering::Acquire) <= stamp.0
             && self.floor.load(Ordering::Acquire) <= stamp.0
     }
 
@@ -75,32 +100,28 @@ impl Stamps {
     }
 }
 
-/// Ids count up in their low bits, so that neighbours fall into different stripes.
-fn stripe(link: Id) -> usize {
-    let mixed = link.get().cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    usize::try_from(mixed >> 50).expect("14 bits fit") & (STRIPES - 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_change_outdates_what_was_read_before_it_and_nothing_read_after() {
-        let (stamps, link) = (Stamps::new(), Id::from_stored(7));
-        let before = stamps.now();
-        assert!(stamps.link_holds(link, before));
-        stamps.link_changed(link);
-        assert!(!stamps.link_holds(link, before));
-        assert!(stamps.link_holds(link, stamps.now()));
+        let stamps = Stamps::new();
+        for stripe in [Stripe::of_link(Id::from_stored(7)), Stripe::of_record("bitly:a")] {
+            let before = stamps.now();
+            assert!(stamps.holds(stripe, before));
+            stamps.changed(stripe);
+            assert!(!stamps.holds(stripe, before));
+            assert!(stamps.holds(stripe, stamps.now()));
+        }
     }
 
     #[test]
     fn added_slugs_outdate_absences_only() {
-        let (stamps, link) = (Stamps::new(), Id::from_stored(7));
+        let (stamps, link) = (Stamps::new(), Stripe::of_link(Id::from_stored(7)));
         let before = stamps.now();
         stamps.slugs_added();
-        assert!(stamps.link_holds(link, before));
+        assert!(stamps.holds(link, before));
         assert!(!stamps.absence_holds(before));
         assert!(stamps.absence_holds(stamps.now()));
     }
@@ -110,13 +131,14 @@ mod tests {
         let stamps = Stamps::new();
         let before = stamps.now();
         stamps.everything_changed();
-        assert!(!stamps.link_holds(Id::from_stored(1), before) && !stamps.absence_holds(before));
+        let link = Stripe::of_link(Id::from_stored(1));
+        assert!(!stamps.holds(link, before) && !stamps.absence_holds(before));
     }
 
     #[test]
     fn links_that_were_made_together_are_spread() {
-        let stripes: std::collections::HashSet<usize> =
-            (0..1000).map(|n| stripe(Id::from_stored((5 << 21) | n))).collect();
+        let stripes: std::collections::HashSet<Stripe> =
+            (0..1000).map(|n| Stripe::of_link(Id::from_stored((5 << 21) | n))).collect();
         assert!(stripes.len() > 900, "{}", stripes.len());
     }
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use links::Scope;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use crate::client::send;
 use crate::server::{Server, token};
@@ -33,15 +32,7 @@ db::on_both!(
         let queued = server.ask("GET", "localhost", &page).await;
         assert!(queued.body.contains("http-equiv=\"refresh\""), "{}", queued.body);
 
-        let stop = CancellationToken::new();
-        let id: engine::JobId = import["id"].as_str().unwrap().parse().unwrap();
-        let running = tokio::spawn({
-            let (runner, stop) = (server.runner.clone(), stop.clone());
-            async move { runner.run(stop).await }
-        });
-        tokio::time::timeout(Duration::from_secs(30), server.runner.rest_of(id)).await.unwrap().unwrap();
-        stop.cancel();
-        running.await.unwrap();
+        server.run_import(import["id"].as_str().unwrap().parse().unwrap()).await;
 
         let done = server.api("GET", &path, "").await.json();
         for (field, value) in [

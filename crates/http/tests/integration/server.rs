@@ -1,8 +1,8 @@
 //! A running server with a workspace, a domain and a token.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crossdock_http::{Clock, Metrics, PageKey, Parts, Redirects, ServerOptions, serve};
@@ -49,6 +49,8 @@ pub(crate) struct Server {
     pub(crate) token: String,
     pub(crate) workspace: Id,
     pub(crate) redirects: Arc<Redirects>,
+    /// What imports said of the records of their last chunk.
+    pub(crate) written: Arc<Mutex<Vec<engine::Written>>>,
     pub(crate) stop: oneshot::Sender<()>,
     pub(crate) running: tokio::task::JoinHandle<()>,
 }
@@ -84,7 +86,8 @@ impl Server {
         let redirects = Redirects::new(database.clone(), 1 << 20, clock.clone(), metrics.clone());
         let mut options = ServerOptions::new("https://admin.example.com/".parse().unwrap(), page_key());
         adjust(&mut options);
-        let (imports, runner) = imports_of(&database, &redirects);
+        let written = Arc::<Mutex<Vec<engine::Written>>>::default();
+        let (imports, runner) = imports_of(&database, &redirects, &written);
         let parts = Parts {
             database: database.clone(),
             redirects: redirects.clone(),
@@ -101,13 +104,32 @@ impl Server {
             serve(listener, options, parts, shutdown).await.unwrap();
         });
         let workspace = workspace.id;
-        Self { runner, address, database, clock, domain, token, workspace, redirects, stop, running }
+        Self { runner, address, database, clock, domain, token, workspace, redirects, written, stop, running }
     }
 
     /// Returns when the last connection has ended and all clicks are written.
     pub(crate) async fn stop(self) {
         self.stop.send(()).unwrap();
         self.running.await.unwrap();
+    }
+
+    /// Runs an import of the test vendor's links to its end.
+    pub(crate) async fn import(&self) {
+        let body = serde_json::json!({"vendor": "test", "token": crate::vendor::TOKEN, "conflict": "suffix"});
+        let started = self.api("POST", "/v1/imports", &body.to_string()).await.json();
+        self.run_import(started["id"].as_str().unwrap().parse().unwrap()).await;
+    }
+
+    /// Waits until the import has ended.
+    pub(crate) async fn run_import(&self, job: engine::JobId) {
+        let stop = tokio_util::sync::CancellationToken::new();
+        let running = tokio::spawn({
+            let (runner, stop) = (self.runner.clone(), stop.clone());
+            async move { runner.run(stop).await }
+        });
+        tokio::time::timeout(Duration::from_secs(30), self.runner.rest_of(job)).await.unwrap().unwrap();
+        stop.cancel();
+        running.await.unwrap();
     }
 
     /// A link in the database that nobody has told the server of.
@@ -190,12 +212,19 @@ impl Server {
 }
 
 /// Imports from the test vendor, and what runs them.
-fn imports_of(database: &Database, redirects: &Arc<Redirects>) -> (Imports, Runner) {
+fn imports_of(
+    database: &Database,
+    redirects: &Arc<Redirects>,
+    last: &Arc<Mutex<Vec<engine::Written>>>,
+) -> (Imports, Runner) {
     let store = Store::new(database.clone());
     let vault = Arc::new(Vault::default());
     let vendors: Vec<Arc<dyn Vendor>> = vec![Arc::new(TestVendor)];
-    let told = redirects.clone();
-    let after_commit = Arc::new(move |written: &[engine::Written]| told.imported(written));
+    let (told, last) = (redirects.clone(), last.clone());
+    let after_commit = Arc::new(move |written: &[engine::Written]| {
+        told.imported(written);
+        *last.lock().unwrap() = written.to_vec();
+    });
     let kind = ImportKind::new(database.clone(), vendors.clone(), vault.clone(), after_commit);
     let runner = Runner::new(
         store.clone(),

@@ -219,3 +219,57 @@ db::on_both!(
         server.stop().await;
     }
 );
+
+/// Writes a destination past everything that tells of changes, the feed included.
+async fn rewrite_silently(database: &db::Database, link: &str, destination: &str) {
+    let mut tx = database.begin().await.unwrap();
+    match tx.conn() {
+        db::Conn::Sqlite(conn) => {
+            let sql = "UPDATE links SET destination = ? WHERE source_id = ?";
+            sqlx::query(sql).bind(destination).bind(link).execute(conn).await.map(drop).unwrap();
+        }
+        db::Conn::Postgres(pg) => {
+            let sql = "UPDATE links SET destination = $1 WHERE source_id = $2";
+            pg.query(sql).bind(destination).bind(link).execute(&mut *pg.conn).await.map(drop).unwrap();
+        }
+    }
+    tx.commit().await.unwrap();
+}
+
+db::on_both!(
+    a_link_that_an_import_writes_again_is_seen_at_once_and_the_others_stay_in_memory,
+    [&engine::ROOM, &links::ROOM, &imports::ROOM],
+    |database: db::Database| async move {
+        use engine::Outcome;
+        let server = Server::start(database.clone()).await;
+        server.import().await;
+        let (one, three) = ("https://one.example/", "https://three.example/");
+        let written = server.written.lock().unwrap().clone();
+        let told = |outcome: Outcome| {
+            let of =
+                |slug: &str| written.iter().find(|record| record.source_id.as_deref() == Some(slug)).cloned();
+            engine::Written { outcome, ..of("one").unwrap() }
+        };
+        for outcome in [Outcome::Updated, Outcome::Skipped, Outcome::Filtered, Outcome::Failed] {
+            rewrite_silently(&database, "one", one).await;
+            server.redirects.everything_changed();
+            assert_eq!(server.get("/one").await.location(), Some(one));
+            assert_eq!(server.get("/three").await.location(), Some(three));
+            for link in ["one", "three"] {
+                rewrite_silently(&database, link, "https://new.example/").await;
+            }
+            let nothing = engine::Written { reference: None, ..told(outcome) };
+            server.redirects.imported(&[told(Outcome::Unchanged), told(Outcome::DuplicateInSource), nothing]);
+            assert_eq!(server.get("/one").await.location(), Some(one), "nothing was written");
+            server.redirects.imported(&[told(outcome)]);
+            assert_eq!(server.get("/one").await.location(), Some("https://new.example/"), "{outcome:?}");
+            assert_eq!(server.get("/three").await.location(), Some(three), "{outcome:?}");
+            rewrite_silently(&database, "three", three).await;
+        }
+        assert_eq!(server.get("/later").await.status, 404);
+        server.imported_link("later", one).await;
+        server.redirects.imported(&[told(Outcome::Skipped)]);
+        assert_eq!(server.get("/later").await.location(), Some(one), "a slug may have come with it");
+        server.stop().await;
+    }
+);
