@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use db::{Database, Id, Timestamp};
-use http::HeaderValue;
 use links::{CLICKS_PER_BATCH, Click};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -24,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::metrics::Metrics;
-use crate::visitor::is_program;
+use crate::visitor::Visitor;
 
 /// Full blocks that wait for the writer.
 pub const BLOCKS_WAITING: usize = 64;
@@ -44,23 +43,6 @@ const FEW_BLOCKS: u64 = 64;
 const MANY_BLOCKS: u64 = 8_192;
 /// A busy process folds, and any process purges the change feed, every so many times.
 const MINUTE: u32 = 6;
-
-/// Who clicked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Visitor {
-    Human,
-    /// A preview or a crawler, by its own word.
-    Program,
-}
-
-impl Visitor {
-    pub(crate) fn of(user_agent: Option<&HeaderValue>) -> Self {
-        match user_agent {
-            Some(agent) if is_program(agent.as_bytes()) => Self::Program,
-            _ => Self::Human,
-        }
-    }
-}
 
 /// Where redirects leave their clicks.
 pub(crate) struct Clicks {

@@ -1,8 +1,49 @@
 //! Telling previews and crawlers from people, by what they say of themselves.
 //!
 //! A messenger that unfurls a link, or a fediverse post that a thousand servers fetch, is not a thousand readers
-//! (shlinkio/shlink#900, dubinc/dub#1860). Such visits are redirected like any other and counted apart. A program
-//! that calls itself a browser is not recognised; a visit without a `User-Agent` counts as a person's.
+//! (shlinkio/shlink#900, dubinc/dub#1860); nor is a browser that fetches a link before anybody has followed it. Such
+//! visits are redirected like any other and counted apart. A program that calls itself a browser is not recognised; a
+//! visit without a `User-Agent` counts as a person's.
+
+use http::header::USER_AGENT;
+use http::{HeaderMap, HeaderName};
+
+/// Who clicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Visitor {
+    Human,
+    /// A preview or a crawler, by its own word.
+    Program,
+}
+
+impl Visitor {
+    /// By the headers of the request.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let program = headers.get(USER_AGENT).is_some_and(|agent| is_program(agent.as_bytes()));
+        if program || is_ahead_of_time(headers) { Self::Program } else { Self::Human }
+    }
+}
+
+/// Where browsers say that nobody has asked for the page yet: `Sec-Purpose` (the Fetch standard) and what came
+/// before it: of Chrome and Safari, of Firefox, and of Safari's previews.
+static PURPOSES: [HeaderName; 4] = [
+    HeaderName::from_static("sec-purpose"),
+    HeaderName::from_static("purpose"),
+    HeaderName::from_static("x-moz"),
+    HeaderName::from_static("x-purpose"),
+];
+
+/// The values that say so, alone or with parameters (`prefetch;prerender`).
+const AHEAD_OF_TIME: [&[u8]; 3] = [b"prefetch", b"prerender", b"preview"];
+
+fn is_ahead_of_time(headers: &HeaderMap) -> bool {
+    PURPOSES.iter().flat_map(|name| headers.get_all(name)).any(|value| {
+        value
+            .as_bytes()
+            .split(|byte| matches!(byte, b';' | b','))
+            .any(|part| AHEAD_OF_TIME.iter().any(|word| part.trim_ascii().eq_ignore_ascii_case(word)))
+    })
+}
 
 /// Words in a `User-Agent`, in lower case. `bot` covers Googlebot, bingbot, Twitterbot, LinkedInBot, Slackbot,
 /// TelegramBot, Discordbot, Applebot, AhrefsBot and hundreds more; `+http` is how crawlers give their address.
@@ -52,7 +93,7 @@ const BY_FIRST: [u32; 256] = {
 };
 
 /// Whether this is a preview's or a crawler's `User-Agent`.
-pub(crate) fn is_program(user_agent: &[u8]) -> bool {
+fn is_program(user_agent: &[u8]) -> bool {
     let text = &user_agent[..user_agent.len().min(LENGTH_MAX)];
     (0..text.len()).any(|start| {
         let mut candidates = BY_FIRST[usize::from(text[start].to_ascii_lowercase())];
@@ -99,6 +140,37 @@ mod tests {
         ] {
             assert!(!is_program(agent.as_bytes()), "{agent}");
         }
+    }
+
+    #[test]
+    fn a5_77_what_a_browser_fetches_before_anybody_asked_is_not_a_person() {
+        let of = |name: &'static str, value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(
+                USER_AGENT,
+                "Mozilla/5.0 (X11; Linux x86_64; rv:125.0) Firefox/125.0".parse().unwrap(),
+            );
+            headers.append(HeaderName::from_static(name), value.parse().unwrap());
+            Visitor::of(&headers)
+        };
+        for (name, value) in [
+            ("sec-purpose", "prefetch"),
+            ("sec-purpose", "prefetch;prerender"),
+            ("sec-purpose", "prefetch; anonymous-client-ip"),
+            ("sec-purpose", "PREFETCH"),
+            ("purpose", "prefetch"),
+            ("purpose", "preview"),
+            ("x-purpose", "preview"),
+            ("x-moz", "prefetch"),
+        ] {
+            assert_eq!(of(name, value), Visitor::Program, "{name}: {value}");
+        }
+        for (name, value) in
+            [("sec-purpose", ""), ("purpose", "prefetching"), ("x-moz", "none"), ("accept", "prefetch")]
+        {
+            assert_eq!(of(name, value), Visitor::Human, "{name}: {value}");
+        }
+        assert_eq!(Visitor::of(&HeaderMap::new()), Visitor::Human);
     }
 
     #[test]

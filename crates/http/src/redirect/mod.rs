@@ -37,16 +37,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use db::{Database, Id};
-use http::header::USER_AGENT;
 use http::{Method, Request, Uri};
 use parking_lot::Mutex;
 
 pub(crate) use answer::{Short, invalid_host, unknown_host};
 pub(crate) use domains::Domain;
 
-use crate::clicks::{self, Clicks, Visitor};
+use crate::clicks::{self, Clicks};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
+use crate::visitor::Visitor;
 use answer::{Answer, Said};
 use cache::{Cache, Known};
 use domains::Domains;
@@ -172,7 +172,7 @@ impl Redirects {
     /// Answers a request on a link domain.
     pub(crate) fn handle<B>(self: &Arc<Self>, domain: Arc<Domain>, request: &Request<B>) -> Handled {
         let asking = match *request.method() {
-            Method::GET => Asking::Click(Visitor::of(request.headers().get(USER_AGENT))),
+            Method::GET => Asking::Click(Visitor::of(request.headers())),
             Method::HEAD => Asking::Look,
             _ => return Handled::Now(self.counted(answer::method_not_allowed())),
         };

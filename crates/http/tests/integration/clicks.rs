@@ -29,7 +29,14 @@ db::on_both!(
                 send(server.address, "GET", "/a", &[("Host", HOST), ("User-Agent", agent)], "").await;
             assert_eq!(answer.redirect(), (302, Some("https://example.com/")), "{agent}");
         }
+        for (name, value) in
+            [("Sec-Purpose", "prefetch;prerender"), ("Purpose", "prefetch"), ("X-Moz", "prefetch")]
+        {
+            let headers = [("Host", HOST), ("User-Agent", browser), (name, value)];
+            let answer = send(server.address, "GET", "/a", &headers, "").await;
+            assert_eq!(answer.redirect(), (302, Some("https://example.com/")), "{name}");
+        }
         server.stop().await;
-        assert_eq!(Server::clicks(&database, link.id).await, Count { humans: 1, bots: 2 });
+        assert_eq!(Server::clicks(&database, link.id).await, Count { humans: 1, bots: 5 });
     }
 );
