@@ -8,7 +8,8 @@
 //! within it, and the blocks whose commit was under way. While the database does not take them, up to
 //! [`BLOCKS_WAITING`] blocks (64,000 clicks) wait; what comes beyond that is dropped and counted in
 //! `crossdock_clicks_dropped`. An orderly stop writes everything. A commit whose outcome is unknown is not sent
-//! again: such a block may be lost, and is never counted twice.
+//! again: such a block may be lost, and is never counted twice. A block that cannot be read when it is folded stays in
+//! the database and is counted in `crossdock_click_blocks_set_aside`; the others go on.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -95,7 +96,8 @@ impl Clicks {
 impl Writer {
     /// Writes and folds blocks until `stop`, then writes what is left.
     pub(crate) async fn run(mut self, database: Database, stop: CancellationToken) {
-        let folding = tokio::spawn(fold(database.clone(), self.unfolded.clone(), stop.clone()));
+        let folding =
+            tokio::spawn(fold(database.clone(), self.unfolded.clone(), self.metrics.clone(), stop.clone()));
         let mut ticks = tokio::time::interval(FLUSH_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut blocks: VecDeque<Vec<Click>> = VecDeque::new();
@@ -180,7 +182,7 @@ impl Writer {
 }
 
 /// Folds blocks into sums, those of other processes too, and keeps the change feed short.
-async fn fold(database: Database, unfolded: Arc<AtomicU64>, stop: CancellationToken) {
+async fn fold(database: Database, unfolded: Arc<AtomicU64>, metrics: Metrics, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(ROLL_UP_EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut rounds: u32 = 0;
@@ -193,7 +195,7 @@ async fn fold(database: Database, unfolded: Arc<AtomicU64>, stop: CancellationTo
         let waiting = unfolded.load(Ordering::Relaxed);
         if is_due(waiting, rounds) {
             unfolded.fetch_sub(waiting, Ordering::Relaxed);
-            if let Err(error) = fold_aside(&database, &stop).await {
+            if let Err(error) = fold_aside(&database, &metrics, &stop).await {
                 tracing::warn!(%error, "clicks could not be summed up; they are kept for the next time");
             }
         }
@@ -210,19 +212,27 @@ fn is_due(waiting: u64, rounds: u32) -> bool {
 }
 
 /// On a thread of its own: adding up half a million clicks must not hold up the redirects of this thread.
-async fn fold_aside(database: &Database, stop: &CancellationToken) -> links::Result<()> {
-    let (database, stop, runtime) = (database.clone(), stop.clone(), tokio::runtime::Handle::current());
-    let folding = tokio::task::spawn_blocking(move || runtime.block_on(fold_all(&database, &stop)));
+async fn fold_aside(database: &Database, metrics: &Metrics, stop: &CancellationToken) -> links::Result<()> {
+    let (database, metrics, stop) = (database.clone(), metrics.clone(), stop.clone());
+    let runtime = tokio::runtime::Handle::current();
+    let folding = tokio::task::spawn_blocking(move || runtime.block_on(fold_all(&database, &metrics, &stop)));
     // A panic in there is told by its own message; what was not committed is folded the next time.
     folding.await.unwrap_or(Ok(()))
 }
 
-async fn fold_all(database: &Database, stop: &CancellationToken) -> links::Result<()> {
+async fn fold_all(database: &Database, metrics: &Metrics, stop: &CancellationToken) -> links::Result<()> {
     while !stop.is_cancelled() {
         let mut tx = database.begin().await?;
-        let folded = links::roll_up(&mut tx, ROLL_UP_BLOCKS).await?;
+        let rolled = links::roll_up(&mut tx, ROLL_UP_BLOCKS).await?;
         tx.commit().await?;
-        if folded < u64::from(ROLL_UP_BLOCKS) {
+        for block in &rolled.set_aside {
+            metrics.click_blocks_set_aside.inc();
+            tracing::error!(
+                %block,
+                "a block of clicks cannot be read: it is damaged, or a newer version wrote it; it is kept and not counted"
+            );
+        }
+        if rolled.blocks() < u64::from(ROLL_UP_BLOCKS) {
             break;
         }
     }
@@ -273,6 +283,39 @@ mod tests {
             assert_eq!(is_due(waiting, round), due, "{waiting} blocks, round {round}");
         }
     }
+
+    db::on_both!(
+        a_block_that_cannot_be_read_is_counted_once_and_stops_nothing,
+        [&links::ROOM],
+        |database: Database| async move {
+            let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
+            let stop = CancellationToken::new();
+            let link = Id::new();
+            let mut tx = database.begin().await.unwrap();
+            let now = Timestamp::from_micros(0);
+            match tx.conn() {
+                db::Conn::Sqlite(conn) => {
+                    let sql = "INSERT INTO click_batches (id, taken_at, clicks) VALUES (0, 0, x'ff')";
+                    drop(sqlx::query(sql).execute(conn).await.unwrap());
+                }
+                db::Conn::Postgres(pg) => {
+                    let sql = "INSERT INTO click_batches (id, taken_at, clicks) VALUES (0, now(), '\\xff')";
+                    drop(pg.query(sql).execute(&mut *pg.conn).await.unwrap());
+                }
+            }
+            links::record_clicks(&mut tx, now, &[Click { link_id: link, at: now, bot: false }])
+                .await
+                .unwrap();
+            tx.commit().await.unwrap();
+            for _ in 0..2 {
+                fold_aside(&database, &metrics, &stop).await.unwrap();
+            }
+            assert_eq!(metrics.click_blocks_set_aside.get(), 1);
+            let mut reader = database.read().await.unwrap();
+            let totals = links::click_totals(reader.conn(), &[link]).await.unwrap();
+            assert_eq!(totals, [(link, links::Count { humans: 1, bots: 0 })]);
+        }
+    );
 
     #[test]
     fn clicks_beyond_the_waiting_blocks_are_dropped_and_counted() {

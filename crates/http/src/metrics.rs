@@ -22,6 +22,7 @@ pub struct Metrics {
     pub(crate) clicks_bot: Counter,
     pub(crate) clicks_dropped: Counter,
     pub(crate) clicks_written: Counter,
+    pub(crate) click_blocks_set_aside: Counter,
     pub(crate) connections: Counter,
     pub(crate) requests: Family<RequestLabels, Counter>,
 }
@@ -86,6 +87,10 @@ impl Metrics {
                 "Clicks lost because the database did not keep up",
             ),
             clicks_written: counter("crossdock_clicks_written", "Clicks written to the database"),
+            click_blocks_set_aside: counter(
+                "crossdock_click_blocks_set_aside",
+                "Blocks of clicks that cannot be read, kept in the database and not counted",
+            ),
             connections: counter("crossdock_http_connections", "Connections accepted"),
         }
     }

@@ -342,7 +342,7 @@ impl From<links::Error> for Problem {
             E::Name(_) => Self::field("", "invalid_name", told),
             E::Value(_) => Self::field("", "invalid_value", told),
             E::Json(_) => Self::field("", "invalid_json", told),
-            E::NoFreeSlug | E::ClickBlock(_) => Self::internal(told),
+            E::NoFreeSlug => Self::internal(told),
             E::Db(error) => error.into(),
         }
     }

@@ -1,19 +1,23 @@
 //! Counting clicks without making anybody wait: blocks first, sums per link and hour later.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use db::{Conn, Id, Timestamp, Tx};
 
+use crate::Result;
 use crate::store::{postgres, sqlite};
-use crate::{Error, Result};
 
-/// The most clicks in one block.
+/// The most clicks in one block; a block that tells of more is damaged.
 pub const CLICKS_PER_BATCH: usize = 1_000;
 
 /// The first byte of every block. An old block stays readable when another form comes.
 const VERSION: u8 = 1;
 
 const HOUR_MICROS: i64 = 3_600_000_000;
+
+/// The hours that a block can name: about the years 1 to 3900, which both databases can keep.
+const HOURS: RangeInclusive<i64> = -17_000_000..=17_000_000;
 
 /// One visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,27 +53,58 @@ pub async fn record_clicks(tx: &mut Tx, taken_at: Timestamp, clicks: &[Click]) -
     Ok(())
 }
 
-/// Folds up to `max_batches` blocks into the sums and deletes them, in the caller's transaction; how many there were.
-/// Several processes may do so at once: each takes other blocks.
+/// What [`roll_up`] did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RolledUp {
+    /// Blocks that were folded into the sums and deleted.
+    pub folded: u64,
+    /// Blocks that cannot be read: damaged, or written by a newer version. They are kept, and only a version that
+    /// knows more looks at them again.
+    pub set_aside: Vec<Id>,
+}
+
+impl RolledUp {
+    /// How many blocks were looked at.
+    pub fn blocks(&self) -> u64 {
+        self.folded + self.set_aside.len() as u64
+    }
+}
+
+/// Folds up to `max_batches` blocks into the sums and deletes them, in the caller's transaction; one that cannot be
+/// read is set aside. Several processes may do so at once: each takes other blocks.
 ///
 /// # Errors
-/// [`Error::ClickBlock`] if one cannot be read.
-pub async fn roll_up(tx: &mut Tx, max_batches: u32) -> Result<u64> {
-    let batches = db::dispatch!(tx.conn(), lock_click_batches(i64::from(max_batches)))?;
+/// The database's.
+pub async fn roll_up(tx: &mut Tx, max_batches: u32) -> Result<RolledUp> {
+    let form = i64::from(VERSION);
+    let batches = db::dispatch!(tx.conn(), lock_click_batches(form, i64::from(max_batches)))?;
     let mut sums = Sums::new();
+    let (mut folded, mut set_aside) = (Vec::new(), Vec::new());
     for (id, block) in &batches {
-        decode(block, &mut sums).ok_or(Error::ClickBlock(*id))?;
+        let Some(entries) = decode(block) else {
+            set_aside.push(*id);
+            continue;
+        };
+        for (key, count) in entries {
+            let sum = sums.entry(key).or_default();
+            sum.humans += count.humans;
+            sum.bots += count.bots;
+        }
+        folded.push(*id);
     }
-    if batches.is_empty() {
-        return Ok(0);
+    if !set_aside.is_empty() {
+        db::dispatch!(tx.conn(), set_click_batches_aside(&set_aside, form))?;
+    }
+    if folded.is_empty() {
+        return Ok(RolledUp { folded: 0, set_aside });
     }
     let rows: Vec<(Id, Timestamp, Count)> = sums
         .into_iter()
         .map(|((link_id, hour), count)| (link_id, Timestamp::from_micros(hour * HOUR_MICROS), count))
         .collect();
     db::dispatch!(tx.conn(), add_clicks(&rows))?;
-    let ids: Vec<Id> = batches.iter().map(|(id, _)| *id).collect();
-    db::dispatch!(tx.conn(), delete_click_batches(&ids))
+    let folded = db::dispatch!(tx.conn(), delete_click_batches(&folded))?;
+    Ok(RolledUp { folded, set_aside })
 }
 
 /// The sums of these links, without what is still in blocks. A link without clicks is missing in the answer.
@@ -115,23 +150,26 @@ fn encode(clicks: &[Click]) -> Vec<u8> {
     block
 }
 
-/// Adds a block to the sums; `None` if it cannot be read.
-fn decode(block: &[u8], sums: &mut Sums) -> Option<()> {
+/// What a block tells, by link and hour; `None` if it cannot be read.
+fn decode(block: &[u8]) -> Option<Vec<((Id, i64), Count)>> {
     let (version, mut rest) = block.split_first()?;
     if *version != VERSION {
         return None;
     }
-    let (mut link, mut hour) = (0i64, 0i64);
+    let mut entries = Vec::new();
+    let (mut link, mut hour, mut clicks) = (0i64, 0i64, 0u64);
     while !rest.is_empty() {
         link = link.wrapping_add(unzigzag(pull(&mut rest)?));
         hour = hour.wrapping_add(unzigzag(pull(&mut rest)?));
-        hour.checked_mul(HOUR_MICROS)?;
-        let (humans, bots) = (pull(&mut rest)?.cast_signed(), pull(&mut rest)?.cast_signed());
-        let count = sums.entry((Id::from_stored(link), hour)).or_default();
-        count.humans = count.humans.checked_add(humans).filter(|_| humans >= 0)?;
-        count.bots = count.bots.checked_add(bots).filter(|_| bots >= 0)?;
+        let (humans, bots) = (pull(&mut rest)?, pull(&mut rest)?);
+        clicks = clicks.checked_add(humans)?.checked_add(bots)?;
+        if clicks > CLICKS_PER_BATCH as u64 || !HOURS.contains(&hour) {
+            return None;
+        }
+        let count = Count { humans: humans.cast_signed(), bots: bots.cast_signed() };
+        entries.push(((Id::from_stored(link), hour), count));
     }
-    Some(())
+    Some(entries)
 }
 
 fn zigzag(number: i64) -> u64 {
@@ -183,7 +221,29 @@ mod tests {
     #[test]
     fn a_block_of_another_version_is_not_guessed_at() {
         for block in [&[][..], &[0], &[2], &[VERSION, 0x80], &[VERSION, 2, 2, 1]] {
-            assert_eq!(decode(block, &mut Sums::new()), None, "{block:?}");
+            assert_eq!(decode(block), None, "{block:?}");
+        }
+        assert_eq!(decode(&[VERSION]), Some(Vec::new()));
+    }
+
+    #[test]
+    fn a_block_that_tells_what_cannot_be_is_damaged() {
+        let block = |hour: i64, humans: u64, bots: u64| {
+            let mut block = vec![VERSION];
+            for number in [2, zigzag(hour), humans, bots] {
+                push(&mut block, number);
+            }
+            block
+        };
+        assert!(decode(&block(491_624, 999, 1)).is_some());
+        for (hour, humans, bots) in [
+            (491_624, 999, 2),
+            (491_624, u64::MAX, 1),
+            (491_624, 0, i64::MAX.cast_unsigned()),
+            (HOURS.end() + 1, 1, 0),
+            (i64::MIN, 1, 0),
+        ] {
+            assert_eq!(decode(&block(hour, humans, bots)), None, "{hour} {humans} {bots}");
         }
     }
 
@@ -194,12 +254,11 @@ mod tests {
                 .into_iter()
                 .map(|(link, hour, bot)| Click {
                     link_id: Id::from_stored(link),
-                    at: Timestamp::from_micros(i64::from(hour) * 1_000_000_000),
+                    at: Timestamp::from_micros(i64::from(hour) * 10_000_000),
                     bot,
                 })
                 .collect();
-            let mut sums = Sums::new();
-            decode(&encode(&clicks), &mut sums).unwrap();
+            let sums: Sums = decode(&encode(&clicks)).unwrap().into_iter().collect();
             let total: i64 = sums.values().map(|count| count.humans + count.bots).sum();
             prop_assert_eq!(total, clicks.len() as i64);
             for click in &clicks {
@@ -211,7 +270,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_a_block_or_not(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
-            let _ = decode(&bytes, &mut Sums::new());
+            let _ = decode(&bytes);
         }
     }
 }

@@ -76,9 +76,6 @@ pub enum Error {
     /// Fix the JSON.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// A stored block of clicks cannot be read.
-    #[error("click block {0} cannot be read; it was written by a newer version or is damaged")]
-    ClickBlock(db::Id),
     /// The database's own failure.
     #[error(transparent)]
     Db(#[from] db::Error),

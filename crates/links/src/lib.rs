@@ -54,7 +54,9 @@ pub use batch::{BATCH_MAX, ImportedUpdate, Lost, Updated, insert_links, update_i
 pub use changes::{
     CHANGES_KEPT_SECONDS, CHANGES_MAX, Change, Changes, Mark, changes_mark, changes_since, purge_changes,
 };
-pub use clicks::{CLICKS_PER_BATCH, Click, Count, click_totals, clicks_by_hour, record_clicks, roll_up};
+pub use clicks::{
+    CLICKS_PER_BATCH, Click, Count, RolledUp, click_totals, clicks_by_hour, record_clicks, roll_up,
+};
 pub use destination::{DESTINATION_LENGTH_MAX, Destination, DestinationError};
 pub use digest::{Digest, digest, digest_of, digest_of_read};
 pub use domains::{

@@ -203,7 +203,7 @@ impl Server {
     /// Clicks of the link once the server has written them: to be asked after [`Server::stop`].
     pub(crate) async fn clicks(database: &Database, link: Id) -> links::Count {
         let mut tx = database.begin().await.unwrap();
-        while links::roll_up(&mut tx, 100).await.unwrap() > 0 {}
+        while links::roll_up(&mut tx, 100).await.unwrap().folded > 0 {}
         tx.commit().await.unwrap();
         let mut reader = database.read().await.unwrap();
         let totals = links::click_totals(reader.conn(), &[link]).await.unwrap();

@@ -28,10 +28,18 @@ pub(crate) fn domains_of<'p>(places: impl IntoIterator<Item = &'p Place>) -> Vec
 /// The room's migrations.
 pub const ROOM: db::Room = db::room!(
     "links",
-    &[db::Migration {
-        version: 1,
-        name: "links",
-        sqlite: include_str!("../../migrations/0001_links.sqlite.sql"),
-        postgres: include_str!("../../migrations/0001_links.postgres.sql"),
-    }]
+    &[
+        db::Migration {
+            version: 1,
+            name: "links",
+            sqlite: include_str!("../../migrations/0001_links.sqlite.sql"),
+            postgres: include_str!("../../migrations/0001_links.postgres.sql"),
+        },
+        db::Migration {
+            version: 2,
+            name: "click blocks set aside",
+            sqlite: include_str!("../../migrations/0002_click_blocks_set_aside.sqlite.sql"),
+            postgres: include_str!("../../migrations/0002_click_blocks_set_aside.postgres.sql"),
+        },
+    ]
 );

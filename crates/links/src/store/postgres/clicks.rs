@@ -14,12 +14,16 @@ pub(crate) async fn insert_click_batch(
 }
 
 /// Blocks that another process is folding are left to it.
-pub(crate) async fn lock_click_batches(pg: &mut Pg<'_>, limit: i64) -> Result<Vec<(Id, Vec<u8>)>> {
-    Ok(pg
-        .query_as("SELECT id, clicks FROM click_batches ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED")
-        .bind(limit)
-        .fetch_all(&mut *pg.conn)
-        .await?)
+pub(crate) async fn lock_click_batches(pg: &mut Pg<'_>, form: i64, limit: i64) -> Result<Vec<(Id, Vec<u8>)>> {
+    const SQL: &str = "SELECT id, clicks FROM click_batches WHERE unreadable_by IS NULL OR unreadable_by < $1 \
+                       ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED";
+    Ok(pg.query_as(SQL).bind(form).bind(limit).fetch_all(&mut *pg.conn).await?)
+}
+
+pub(crate) async fn set_click_batches_aside(pg: &mut Pg<'_>, batch_ids: &[Id], form: i64) -> Result<()> {
+    const SQL: &str = "UPDATE click_batches SET unreadable_by = $1 WHERE id = ANY($2)";
+    pg.query(SQL).bind(form).bind(batch_ids).execute(&mut *pg.conn).await?;
+    Ok(())
 }
 
 pub(crate) async fn add_clicks(pg: &mut Pg<'_>, sums: &[(Id, Timestamp, Count)]) -> Result<()> {

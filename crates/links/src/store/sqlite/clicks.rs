@@ -18,12 +18,23 @@ pub(crate) async fn insert_click_batch(
 /// The transaction is the only writer; nothing to lock.
 pub(crate) async fn lock_click_batches(
     conn: &mut SqliteConnection,
+    form: i64,
     limit: i64,
 ) -> Result<Vec<(Id, Vec<u8>)>> {
-    Ok(query_as("SELECT id, clicks FROM click_batches ORDER BY id LIMIT ?")
-        .bind(limit)
-        .fetch_all(conn)
-        .await?)
+    const SQL: &str = "SELECT id, clicks FROM click_batches WHERE unreadable_by IS NULL OR unreadable_by < ? \
+                       ORDER BY id LIMIT ?";
+    Ok(query_as(SQL).bind(form).bind(limit).fetch_all(conn).await?)
+}
+
+pub(crate) async fn set_click_batches_aside(
+    conn: &mut SqliteConnection,
+    batch_ids: &[Id],
+    form: i64,
+) -> Result<()> {
+    const SQL: &str =
+        "UPDATE click_batches SET unreadable_by = ? WHERE id IN (SELECT value FROM json_each(?))";
+    query(SQL).bind(form).bind(ids(batch_ids)).execute(conn).await?;
+    Ok(())
 }
 
 pub(crate) async fn add_clicks(conn: &mut SqliteConnection, sums: &[(Id, Timestamp, Count)]) -> Result<()> {
