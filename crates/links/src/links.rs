@@ -209,7 +209,7 @@ pub async fn delete_link(
     changes::announce_links(tx, &[id]).await
 }
 
-/// Restores a deleted link with all its slugs.
+/// Restores a deleted link with all its slugs. Uses the transaction's savepoint.
 ///
 /// # Errors
 /// [`Error::SlugTaken`] if another link has one of them by now; [`Error::InvalidState`] if it is not deleted.
@@ -224,24 +224,33 @@ pub async fn restore_link(
     if link.deleted_at.is_none() {
         return Err(Error::InvalidState("the link is not deleted"));
     }
-    for slug in &link.slugs {
+    let mut places = Vec::with_capacity(link.slugs.len());
+    for slug in link.slugs {
         let domain = crate::domain(tx.conn(), workspace_id, slug.domain_id).await?;
-        refuse_taken(tx, &domain, &Place { domain_id: slug.domain_id, slug: slug.slug.clone() }).await?;
+        places.push((domain, Place { domain_id: slug.domain_id, slug: slug.slug }));
     }
+    refuse_any_taken(tx, &places).await?;
+    // Postgres answers nothing more in a transaction after an error, unless what failed is undone.
+    tx.savepoint().await?;
     match db::dispatch!(tx.conn(), set_deleted(id, None, now)) {
         // Somebody was faster than the look above.
         Err(Error::Db(db::Error::Unique { .. })) => {
-            let slug = link.slugs.first().ok_or(Error::NotFound("slug"))?;
-            return Err(Error::SlugTaken {
-                host: slug.host.to_string(),
-                slug: slug.slug.to_string(),
-                link_id: id,
-            });
+            tx.undo().await?;
+            refuse_any_taken(tx, &places).await?;
+            return Err(Error::Db(retry()));
         }
         done => done?,
     }
+    tx.release().await?;
     changes::announce_links(tx, &[id]).await?;
     link_by_id(tx.conn(), workspace_id, id).await
+}
+
+async fn refuse_any_taken(tx: &mut Tx, places: &[(Domain, Place)]) -> Result<()> {
+    for (domain, place) in places {
+        refuse_taken(tx, domain, place).await?;
+    }
+    Ok(())
 }
 
 async fn lock_live(tx: &mut Tx, workspace_id: Id, id: Id, expected: Option<i64>) -> Result<Link> {

@@ -189,6 +189,52 @@ on_both!(
     }
 );
 
+on_both!(a_restore_that_somebody_overtakes_names_the_link_that_won, [&links::ROOM], |database| async move {
+    let mut world = World::new(database).await;
+    if world.database.kind() == db::Kind::Sqlite {
+        // One writer at a time: nobody can overtake.
+        return;
+    }
+    let (domain, workspace) = (world.domain.clone(), world.workspace.id);
+    let first = world.create("a").await.unwrap();
+    let mut tx = world.tx().await;
+    links::add_slug(&mut tx, &domain, first.id, slug("sale"), now()).await.unwrap();
+    links::delete_link(&mut tx, workspace, first.id, None, now()).await.unwrap();
+    tx.commit().await.unwrap();
+
+    let mut winner = world.tx().await;
+    let choice = SlugChoice::Given(slug("sale"));
+    let content = content("https://example.com/");
+    let second = links::create_link(&mut winner, &domain, choice, content, now(), &mut world.chance);
+    let second = second.await.unwrap();
+    let restoring = tokio::spawn({
+        let database = world.database.clone();
+        async move {
+            let mut tx = database.begin().await.unwrap();
+            links::restore_link(&mut tx, workspace, first.id, None, now()).await
+        }
+    });
+    let mut reader = world.database.read().await.unwrap();
+    let began = std::time::Instant::now();
+    loop {
+        let db::Conn::Postgres(pg) = reader.conn() else { unreachable!("the database is Postgres") };
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let waiting: i64 = pg.scalar(sql).fetch_one(&mut *pg.conn).await.unwrap();
+        if waiting > 0 {
+            break;
+        }
+        assert!(began.elapsed().as_secs() < 30 && !restoring.is_finished(), "nobody waits for the slug");
+        tokio::task::yield_now().await;
+    }
+    winner.commit().await.unwrap();
+    match restoring.await.unwrap().unwrap_err() {
+        Error::SlugTaken { host, slug, link_id } => {
+            assert_eq!((host.as_str(), slug.as_str(), link_id), ("go.example.com", "sale", second.id));
+        }
+        other => panic!("{other:?}"),
+    }
+});
+
 on_both!(a_link_has_several_slugs_and_keeps_the_last, [&links::ROOM], |database| async move {
     let mut world = World::new(database).await;
     let domain = world.domain.clone();
