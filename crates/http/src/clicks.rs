@@ -296,11 +296,11 @@ mod tests {
             match tx.conn() {
                 db::Conn::Sqlite(conn) => {
                     let sql = "INSERT INTO click_batches (id, taken_at, clicks) VALUES (0, 0, x'ff')";
-                    drop(sqlx::query(sql).execute(conn).await.unwrap());
+                    sqlx::query(sql).execute(conn).await.map(drop).unwrap();
                 }
                 db::Conn::Postgres(pg) => {
                     let sql = "INSERT INTO click_batches (id, taken_at, clicks) VALUES (0, now(), '\\xff')";
-                    drop(pg.query(sql).execute(&mut *pg.conn).await.unwrap());
+                    pg.query(sql).execute(&mut *pg.conn).await.map(drop).unwrap();
                 }
             }
             links::record_clicks(&mut tx, now, &[Click { link_id: link, at: now, bot: false }])
