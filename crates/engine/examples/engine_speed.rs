@@ -43,7 +43,7 @@ impl Source for Maker {
     }
 
     async fn partitions(&self) -> Result<Vec<PartitionSpec>, SourceError> {
-        Ok(vec![PartitionSpec { key: "all".into(), expected: None }])
+        Ok(vec![PartitionSpec { key: "all".into(), expected: None, left_out: None }])
     }
 
     async fn page(&self, _partition: &PartitionSpec, at: &Position) -> Result<Page, SourceError> {

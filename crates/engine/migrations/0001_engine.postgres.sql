@@ -37,7 +37,9 @@ CREATE TABLE crossdock.partitions (
     part INTEGER NOT NULL,
     key TEXT NOT NULL,
     expected BIGINT,
-    status TEXT NOT NULL DEFAULT 'fetching' CHECK (status IN ('fetching', 'ended')),
+    status TEXT NOT NULL DEFAULT 'fetching' CHECK (status IN ('fetching', 'ended', 'broken', 'left_out')),
+    -- Why it is broken or left out.
+    reason TEXT,
     epoch BIGINT NOT NULL DEFAULT 0,
     holder TEXT,
     lease_until TIMESTAMPTZ,

@@ -35,7 +35,9 @@ CREATE TABLE partitions (
     part INTEGER NOT NULL,
     key TEXT NOT NULL,
     expected INTEGER,
-    status TEXT NOT NULL DEFAULT 'fetching' CHECK (status IN ('fetching', 'ended')),
+    status TEXT NOT NULL DEFAULT 'fetching' CHECK (status IN ('fetching', 'ended', 'broken', 'left_out')),
+    -- Why it is broken or left out.
+    reason TEXT,
     epoch INTEGER NOT NULL DEFAULT 0,
     holder TEXT,
     lease_until INTEGER,

@@ -86,6 +86,13 @@ pub trait Sink: Send + Sync {
         records: &[StagedRecord],
     ) -> Result<Vec<Written>, SinkError>;
 
+    /// Whether the bytes of a record say which record it is. Where they do not, two records of equal bytes are two
+    /// records, and the sink is given both; otherwise the second is `duplicate_in_source` without asking. Asked for
+    /// repeated bytes only.
+    fn has_identity(&self, _raw: &[u8]) -> bool {
+        true
+    }
+
     /// Called after the chunk's commit, in the process that wrote it, for caches. May be missed in a crash.
     fn committed(&self, _written: &[Written]) {}
 

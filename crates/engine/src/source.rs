@@ -29,6 +29,9 @@ pub struct PartitionSpec {
     pub key: String,
     /// How many records the source says it has, where it says so; for progress only.
     pub expected: Option<i64>,
+    /// Why nothing of it is fetched, where the source or the job's filter leaves it out: listed, so that nobody takes it
+    /// for moved.
+    pub left_out: Option<String>,
 }
 
 /// One answer of a source.

@@ -4,15 +4,12 @@
 use parking_lot::Mutex as Short;
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::host::Stop;
 use crate::store::chunks::Key;
 
-/// The partitions that fetchers of this host hold, and those that it gives no more tries.
+/// The partitions that fetchers of this host hold.
 #[derive(Default)]
 pub(super) struct Parts {
     held: Mutex<Vec<i32>>,
-    broken: Short<Vec<i32>>,
-    first_failure: Short<Option<Stop>>,
 }
 
 impl Parts {
@@ -21,24 +18,8 @@ impl Parts {
         self.held.lock().await
     }
 
-    /// Those held or broken.
-    pub(super) fn busy(&self, held: &[i32]) -> Vec<i32> {
-        held.iter().chain(self.broken.lock().iter()).copied().collect()
-    }
-
     pub(super) async fn give_back(&self, part: i32) {
         self.held.lock().await.retain(|held| *held != part);
-    }
-
-    /// The partition failed for good; the others go on.
-    pub(super) fn break_off(&self, part: i32, stop: Stop) {
-        self.broken.lock().push(part);
-        self.first_failure.lock().get_or_insert(stop);
-    }
-
-    /// How many are broken, and why the first one is.
-    pub(super) fn failures(&self) -> (usize, Option<Stop>) {
-        (self.broken.lock().len(), self.first_failure.lock().clone())
     }
 }
 

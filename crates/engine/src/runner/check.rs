@@ -75,6 +75,7 @@ async fn check_chunk(
         chunk.records,
     )
     .await?;
+    let records = super::work::tell_apart(&*context.sink, records);
     let originals: Vec<StagedRecord> = records.iter().filter(|r| r.duplicate_of.is_none()).cloned().collect();
     let chunk_context = ChunkContext { job: context.id(), now: db::Timestamp::here(), isolating: false };
     let foretold: Vec<Written> = checker.check(&mut reader, &chunk_context, &originals).await?;

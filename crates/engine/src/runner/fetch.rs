@@ -59,9 +59,12 @@ pub(super) async fn fetcher(context: Arc<Context>, source: Arc<dyn Source>) -> R
         match result {
             Ok(()) => {}
             Err(HostError::Fenced) => context.next_change().wait().await,
-            Err(HostError::Stop(stop)) if stop.to == Status::Failed && stop.drain && !one_by_one => {
+            Err(HostError::Stop(stop)) if stop.to == Status::Failed && stop.drain => {
                 // The partitions are independent: the others go on, and the job fails when they are through.
-                context.parts.break_off(part, stop);
+                let mut tx = context.shared.store.database().begin().await?;
+                let reason = stop.reason.as_deref().unwrap_or("it failed");
+                partitions::break_off(tx.conn(), context.id(), part, epoch, reason).await?;
+                tx.commit().await?;
             }
             Err(error) => return Err(error),
         }
@@ -70,23 +73,18 @@ pub(super) async fn fetcher(context: Arc<Context>, source: Arc<dyn Source>) -> R
     Ok(())
 }
 
-/// Whether every partition has ended or failed; if one failed, the job comes to a stop for its reason.
+/// Whether there is no partition left to fetch: each has ended or is given up.
 async fn nothing_left(context: &Context) -> Result<bool, HostError> {
     let mut reader = context.shared.store.database().read().await?;
     let remaining = jobs::remaining(reader.conn(), context.id()).await?;
-    drop(reader);
-    let (broken, first_failure) = context.parts.failures();
-    match first_failure {
-        Some(stop) if remaining.partitions <= i64::from(small(broken)) => Err(HostError::Stop(stop)),
-        _ => Ok(remaining.partitions == 0),
-    }
+    Ok(remaining.partitions == remaining.broken)
 }
 
 /// Takes a free partition and begins a run of it.
 async fn take(context: &Context, one_by_one: bool) -> Result<Option<Checkpoint>, HostError> {
     let shared = &context.shared;
     let mut held = context.parts.look().await;
-    let busy = context.parts.busy(&held);
+    let busy = held.clone();
     let mut reader = shared.store.database().read().await?;
     let free =
         partitions::any_free(reader.conn(), context.id(), &shared.holder, one_by_one, shared.alone, &busy)

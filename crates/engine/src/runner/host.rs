@@ -385,6 +385,10 @@ async fn coordinate(
             if checking || drained(context).await? {
                 return Err(HostError::Stop(stop));
             }
+        } else if remaining.broken > 0 && remaining.broken == remaining.partitions {
+            if checking || drained(context).await? {
+                return Err(HostError::Stop(broken(context).await?));
+            }
         } else if remaining.partitions == 0 && remaining.chunks == 0 {
             if let Some(end) = finish(context).await? {
                 return Ok(end);
@@ -409,6 +413,23 @@ fn take_end(context: &Context, ended: Result<Result<(), HostError>, JoinError>) 
         Err(panicked) => context.stop_with(Stop::failed(format!("a loop of the job broke: {panicked}"))),
     }
     Ok(())
+}
+
+/// The stop of a job of which some partitions are given up and the others are through.
+async fn broken(context: &Context) -> Result<Stop, HostError> {
+    let mut reader = context.shared.store.database().read().await?;
+    let all = partitions::list(reader.conn(), context.id()).await?;
+    let mut given_up = all.iter().filter(|partition| partition.status == "broken");
+    let told = given_up.next().map(|first| {
+        let reason = first.reason.as_deref().unwrap_or_default();
+        let alone = all.iter().filter(|partition| partition.status != "left_out").count() == 1;
+        match given_up.count() {
+            0 if alone => reason.to_owned(),
+            0 => format!("partition {}: {reason}; the others came over", first.key),
+            more => format!("partition {} and {more} more: {reason}; the others came over", first.key),
+        }
+    });
+    Ok(Stop::fetching(told.unwrap_or_default()))
 }
 
 /// Whether nothing that is staged can be processed now. A serial sink leaves the chunks behind an unfinished partition.

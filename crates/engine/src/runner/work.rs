@@ -12,7 +12,7 @@ use super::busy::Held;
 use super::host::{Context, HostError, Stop};
 use crate::failpoint;
 use crate::manifest::{self, Entry};
-use crate::sink::{ChunkContext, SinkError};
+use crate::sink::{ChunkContext, Sink, SinkError};
 use crate::store::chunks::{self, Chunk, Exception, Settlement};
 use crate::store::{jobs, pages};
 use crate::{Counts, Outcome, Reason, StagedRecord, Written};
@@ -124,6 +124,7 @@ async fn process<'c>(
         Some(records) => records,
         None => load(context, chunk).await?,
     };
+    let records = tell_apart(&*context.sink, records);
     failpoint::pass("chunk.before_write");
     loop {
         let attempt = Attempt { context, chunk, serial, isolating, retries, records: &records, began };
@@ -195,6 +196,16 @@ async fn load(context: &Context, chunk: &Chunk) -> Result<Vec<StagedRecord>, Hos
     )
     .await?;
     Ok(records)
+}
+
+/// Gives records that repeat the bytes of another one, but have no identity, to the sink like any other.
+pub(super) fn tell_apart(sink: &dyn Sink, mut records: Vec<StagedRecord>) -> Vec<StagedRecord> {
+    for record in records.iter_mut().filter(|record| record.duplicate_of.is_some()) {
+        if !sink.has_identity(&record.raw) {
+            record.duplicate_of = None;
+        }
+    }
+    records
 }
 
 async fn forgive(context: &Context, chunk: &Chunk) -> Result<(), HostError> {

@@ -89,6 +89,8 @@ pub struct Phase {
 pub struct Remaining {
     /// Partitions that have not ended.
     pub partitions: i64,
+    /// Of these, those that are given up until the job is resumed.
+    pub broken: i64,
     /// Segments that are not cleaned.
     pub segments: i64,
     /// Chunks that are not settled.
@@ -238,6 +240,9 @@ impl Store {
     ) -> Result<bool> {
         let mut tx = self.database.begin().await?;
         let moved = move_to(tx.conn(), id, to, reason, until).await?;
+        if moved && to == Status::Queued {
+            super::partitions::mend(tx.conn(), id).await?;
+        }
         failpoint::pass("state.before_commit");
         tx.commit().await?;
         failpoint::pass("state.after_commit");

@@ -40,7 +40,7 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// The partition as its source named it.
     pub fn spec(&self) -> PartitionSpec {
-        PartitionSpec { key: self.key.clone(), expected: self.expected }
+        PartitionSpec { key: self.key.clone(), expected: self.expected, left_out: None }
     }
 
     /// Where the next page begins.
@@ -51,8 +51,11 @@ impl Checkpoint {
 
 /// Stores the partitions of a job, once.
 pub async fn insert(conn: Conn<'_>, id: JobId, specs: &[PartitionSpec]) -> Result<()> {
-    let rows: Vec<(usize, &str, Option<i64>)> =
-        specs.iter().enumerate().map(|(part, spec)| (part, spec.key.as_str(), spec.expected)).collect();
+    let row = |(part, spec): (usize, &PartitionSpec)| {
+        let status = if spec.left_out.is_some() { "left_out" } else { "fetching" };
+        (part, spec.key.clone(), spec.expected, status, spec.left_out.clone())
+    };
+    let rows: Vec<_> = specs.iter().enumerate().map(row).collect();
     let rows = serde_json::to_string(&rows).expect("numbers and texts are JSON");
     db::dispatch!(conn, insert(id.0, &rows))
 }
@@ -107,10 +110,32 @@ pub async fn fence(conn: Conn<'_>, id: JobId, alone: bool) -> Result<Vec<(i32, i
     db::dispatch!(conn, fence(id.0, alone))
 }
 
-/// The partitions' names and whether each has ended, in order.
-pub async fn list(conn: Conn<'_>, id: JobId) -> Result<Vec<(String, bool)>> {
-    let rows: Vec<(String, String)> = db::dispatch!(conn, list(id.0))?;
-    Ok(rows.into_iter().map(|(key, status)| (key, status == "ended")).collect())
+/// A partition as people see it.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow, serde::Serialize)]
+pub struct State {
+    /// Its name for the source.
+    pub key: String,
+    /// `fetching`, `ended`, `broken` (given up until the job is resumed) or `left_out`.
+    pub status: String,
+    /// Why it is broken or left out.
+    pub reason: Option<String>,
+    /// Records fetched so far.
+    pub records: i64,
+}
+
+/// The partitions of a job, in order.
+pub async fn list(conn: Conn<'_>, id: JobId) -> Result<Vec<State>> {
+    db::dispatch!(conn, list(id.0))
+}
+
+/// Gives a partition up until the job is resumed, if the epoch is still the holder's; the others go on.
+pub async fn break_off(conn: Conn<'_>, id: JobId, part: i32, epoch: i64, reason: &str) -> Result<()> {
+    db::dispatch!(conn, break_off(id.0, part, epoch, reason))
+}
+
+/// Takes up again what was given up.
+pub async fn mend(conn: Conn<'_>, id: JobId) -> Result<()> {
+    db::dispatch!(conn, mend(id.0))
 }
 
 /// What tells whether a page commit happened: each commit raises the pages, closes the segment, or makes chunks.

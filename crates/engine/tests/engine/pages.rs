@@ -10,7 +10,7 @@ use crate::support::{Bench, sql};
 async fn partitioned(bench: &Bench) -> JobId {
     let job = bench.job().await;
     let mut tx = bench.database.begin().await.unwrap();
-    let specs = [PartitionSpec { key: "p0".into(), expected: None }];
+    let specs = [PartitionSpec { key: "p0".into(), expected: None, left_out: None }];
     partitions::insert(tx.conn(), job, &specs).await.unwrap();
     tx.commit().await.unwrap();
     job

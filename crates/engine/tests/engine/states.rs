@@ -60,6 +60,53 @@ db::on_both!(independent_partitions_go_on_when_one_fails, [&engine::ROOM], |data
     bench.assert_accounted(job.id).await;
 });
 
+// redpanda-data/connect#415, where the sink takes the partitions in order.
+db::on_both!(a_serial_sink_goes_on_behind_a_partition_that_fails, [&engine::ROOM], |database| async move {
+    let part = |first: usize| {
+        (0..10).map(|page| vec![crate::support::source::record(first + page)]).collect::<Vec<_>>()
+    };
+    let script = Script::partitions(vec![part(0), part(100), part(200)], 3).always(0, 7, Fault::Malformed);
+    let bench = Bench::serial(database, script).await;
+    let job = bench.run().await;
+    assert_eq!((job.status, job.fetched, job.counts.imported), (Status::Failed, 27, 27));
+    let reason = job.reason.as_deref().unwrap();
+    assert!(reason.starts_with("partition p0: ") && reason.ends_with("; the others came over"), "{reason}");
+    let states = |list: Vec<engine::store::partitions::State>| {
+        list.into_iter().map(|partition| partition.status).collect::<Vec<_>>()
+    };
+    assert_eq!(states(bench.partitions(job.id).await), ["broken", "ended", "ended"]);
+    // Still broken: it fails again, and nothing is asked for or written twice.
+    bench.resume(job.id).await;
+    assert_eq!(bench.rest(job.id).await.status, Status::Failed);
+    bench.source().heal();
+    bench.resume(job.id).await;
+    let job = bench.rest(job.id).await;
+    assert_eq!((job.status, job.counts.imported), (Status::Completed, 30));
+    assert_eq!(states(bench.partitions(job.id).await), ["ended", "ended", "ended"]);
+    assert_eq!(bench.source().asked_of(1), (0..10).collect::<Vec<_>>(), "each page once");
+    assert_eq!(bench.source().asked_of(2), (0..10).collect::<Vec<_>>(), "each page once");
+    bench.assert_accounted(job.id).await;
+});
+
+db::on_both!(
+    a_job_that_checks_first_writes_nothing_while_a_partition_is_broken,
+    [&engine::ROOM],
+    |database| async move {
+        let part = |first: usize| {
+            (0..3).map(|page| vec![crate::support::source::record(first + page)]).collect::<Vec<_>>()
+        };
+        let script = Script::partitions(vec![part(0), part(100)], 2).always(0, 1, Fault::Malformed);
+        let bench = Bench::serial(database, script).await;
+        let id = bench.job_of("a", "lane", engine::Mode::CheckFirst).await;
+        let job = bench.rest(id).await;
+        assert_eq!((job.status, job.counts.records()), (Status::Failed, 0));
+        bench.source().heal();
+        bench.resume(id).await;
+        let job = bench.rest(id).await;
+        assert_eq!((job.status, job.counts.imported), (Status::Completed, 6));
+    }
+);
+
 db::on_both!(
     partitions_are_fetched_side_by_side_where_the_source_allows_it,
     [&engine::ROOM],
@@ -359,7 +406,7 @@ db::on_both!(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_runner_stops_while_a_job_drains() {
     let test = db::testing::TestDatabase::open(db::Kind::Postgres, &[&engine::ROOM]).await;
-    let script = Script::numbered(100, 10).once(5, Fault::Unavailable);
+    let script = Script::numbered(100, 10).once(5, Fault::Unauthorized);
     let bench = Bench::serial(test.database.clone(), script).await;
     let door = Door::default();
     bench.sink().whim(Whim::Held(door.clone()));

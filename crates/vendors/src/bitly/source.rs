@@ -243,15 +243,15 @@ impl Source for Bitly {
     async fn partitions(&self) -> Result<Vec<PartitionSpec>, SourceError> {
         let groups = self.groups().await?;
         let chosen = self.chosen(&groups)?;
-        let guids: BTreeSet<&str> = chosen.iter().map(|group| group.guid.as_str()).collect();
-        for group in groups.iter().filter(|group| !guids.contains(group.guid.as_str())) {
-            tracing::info!(
-                group = group.guid,
-                active = group.is_active(),
-                "bitly: group is not brought over"
-            );
-        }
-        Ok(guids.into_iter().map(|guid| PartitionSpec { key: guid.to_owned(), expected: None }).collect())
+        let chosen: BTreeSet<&str> = chosen.iter().map(|group| group.guid.as_str()).collect();
+        let left_out = |group: &Group| {
+            let why = if group.is_active() { "was not chosen" } else { "is not active" };
+            (!chosen.contains(group.guid.as_str())).then(|| format!("the group {} {why}", one_named(group)))
+        };
+        Ok(groups
+            .iter()
+            .map(|group| PartitionSpec { key: group.guid.clone(), expected: None, left_out: left_out(group) })
+            .collect())
     }
 
     async fn page(&self, partition: &PartitionSpec, at: &Position) -> Result<Page, SourceError> {

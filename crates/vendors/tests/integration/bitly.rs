@@ -57,7 +57,11 @@ impl Walked {
     }
 
     fn partition(&self) -> PartitionSpec {
-        PartitionSpec { key: self.server.account().default_group().guid.clone(), expected: None }
+        PartitionSpec {
+            key: self.server.account().default_group().guid.clone(),
+            expected: None,
+            left_out: None,
+        }
     }
 
     async fn first(&self) -> Result<Page, SourceError> {
@@ -271,7 +275,8 @@ async fn f83_a_token_replaced_during_a_wait_is_the_one_that_is_sent_after_it() {
     let mut options = BitlyOptions::new(secret);
     options.base_url = server.base_url();
     let bitly = Bitly::new(options, surroundings).unwrap();
-    let partition = PartitionSpec { key: server.account().default_group().guid.clone(), expected: None };
+    let partition =
+        PartitionSpec { key: server.account().default_group().guid.clone(), expected: None, left_out: None };
     let first = bitly.page(&partition, &Position::Beginning).await.unwrap();
     let second = bitly.page(&partition, &first.next).await.unwrap();
     assert_eq!((second.records.len(), second.retries), (100, 1));
@@ -284,7 +289,7 @@ async fn a_wrong_group_is_named_with_the_groups_there_are() {
     let inactive =
         walked.server.account().groups().iter().find(|group| !group.is_active).unwrap().guid.clone();
     let walked = walked.group("Bwrong00000");
-    let partition = PartitionSpec { key: "Bwrong00000".to_owned(), expected: None };
+    let partition = PartitionSpec { key: "Bwrong00000".to_owned(), expected: None, left_out: None };
     for error in [
         walked.bitly.partitions().await.unwrap_err(),
         walked.bitly.page(&partition, &Position::Beginning).await.unwrap_err(),
@@ -292,7 +297,7 @@ async fn a_wrong_group_is_named_with_the_groups_there_are() {
         let SourceError::Refused(text) = error else { panic!("{error:?}") };
         assert!(text.contains("Bwrong00000") && text.contains(&right) && text.contains(&inactive), "{text}");
     }
-    let strange = PartitionSpec { key: "../user?x=#/é".to_owned(), expected: None };
+    let strange = PartitionSpec { key: "../user?x=#/é".to_owned(), expected: None, left_out: None };
     assert!(matches!(walked.bitly.page(&strange, &Position::Beginning).await, Err(SourceError::Refused(_))));
     let walked = walked.group(&inactive);
     let SourceError::Refused(text) = walked.bitly.partitions().await.unwrap_err() else { panic!("refused") };
@@ -309,7 +314,10 @@ async fn all_active_groups_are_walked_in_a_fixed_order_and_one_can_be_chosen() {
     assert_eq!(mapped(&walked.records().await).links.len(), 1_000);
     let chosen = partitions[1].key.clone();
     let walked = walked.group(&format!(" {chosen} "));
-    assert_eq!(walked.bitly.partitions().await.unwrap(), [PartitionSpec { key: chosen, expected: None }]);
+    assert_eq!(
+        walked.bitly.partitions().await.unwrap(),
+        [PartitionSpec { key: chosen, expected: None, left_out: None }]
+    );
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ async fn bitly(answers: Vec<Canned>) -> (Server, TestClock, Bitly) {
 
 async fn page_at(answers: Vec<Canned>, at: &Position) -> (Result<Page, SourceError>, u64) {
     let (_server, clock, bitly) = bitly(answers).await;
-    let partition = PartitionSpec { key: "B1".to_owned(), expected: None };
+    let partition = PartitionSpec { key: "B1".to_owned(), expected: None, left_out: None };
     (bitly.page(&partition, at).await, clock.elapsed().as_secs())
 }
 

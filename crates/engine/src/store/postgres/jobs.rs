@@ -192,8 +192,9 @@ pub(in crate::store) async fn remaining(pg: &mut Pg<'_>, id: Id) -> Result<Remai
     Ok(pg
         .query_as(
             "SELECT
-                (SELECT COUNT(*) FROM crossdock.partitions WHERE job_id = $1 AND status = 'fetching')
+                (SELECT COUNT(*) FROM crossdock.partitions WHERE job_id = $1 AND status IN ('fetching', 'broken'))
                     + (SELECT COUNT(*) FROM crossdock.jobs WHERE id = $1 AND NOT partitioned) AS partitions,
+                (SELECT COUNT(*) FROM crossdock.partitions WHERE job_id = $1 AND status = 'broken') AS broken,
                 (SELECT COUNT(*) FROM crossdock.segments WHERE job_id = $1 AND status <> 'cleaned') AS segments,
                 (SELECT COUNT(*) FROM crossdock.chunks WHERE job_id = $1 AND status = 'ready') AS chunks",
         )
@@ -207,7 +208,7 @@ pub(in crate::store) async fn complete(pg: &mut Pg<'_>, id: Id) -> Result<bool> 
         .query(
             "UPDATE crossdock.jobs SET status = 'completed', reason = NULL, finished_at = clock_timestamp()
             WHERE id = $1 AND status = 'running' AND partitioned AND NOT undoing
-                AND NOT EXISTS (SELECT 1 FROM crossdock.partitions WHERE job_id = $1 AND status = 'fetching')
+                AND NOT EXISTS (SELECT 1 FROM crossdock.partitions WHERE job_id = $1 AND status IN ('fetching', 'broken'))
                 AND NOT EXISTS (SELECT 1 FROM crossdock.segments WHERE job_id = $1 AND status <> 'cleaned')
                 AND (SELECT COALESCE(SUM(records), 0) FROM crossdock.partitions WHERE job_id = $1)
                     = (SELECT COALESCE(SUM(imported + updated + unchanged + skipped + filtered + duplicate_in_source

@@ -1,11 +1,12 @@
 use db::{Id, Pg, Result};
 
-use crate::store::partitions::{Checkpoint, Progress};
+use crate::store::partitions::{Checkpoint, Progress, State};
 
 pub(in crate::store) async fn insert(pg: &mut Pg<'_>, id: Id, rows: &str) -> Result<()> {
     pg.query(
-        "INSERT INTO crossdock.partitions (job_id, part, key, expected)
-        SELECT $1, (row ->> 0)::INTEGER, row ->> 1, (row ->> 2)::BIGINT FROM jsonb_array_elements($2::TEXT::JSONB) AS row",
+        "INSERT INTO crossdock.partitions (job_id, part, key, expected, status, reason)
+        SELECT $1, (row ->> 0)::INTEGER, row ->> 1, (row ->> 2)::BIGINT, row ->> 3, row ->> 4
+        FROM jsonb_array_elements($2::TEXT::JSONB) AS row",
     )
     .bind(id)
     .bind(rows)
@@ -141,12 +142,44 @@ pub(in crate::store) async fn fence(pg: &mut Pg<'_>, id: Id, alone: bool) -> Res
         .await?)
 }
 
-pub(in crate::store) async fn list(pg: &mut Pg<'_>, id: Id) -> Result<Vec<(String, String)>> {
+pub(in crate::store) async fn list(pg: &mut Pg<'_>, id: Id) -> Result<Vec<State>> {
     Ok(pg
-        .query_as("SELECT key, status FROM crossdock.partitions WHERE job_id = $1 ORDER BY part")
+        .query_as(
+            "SELECT key, status, reason, records FROM crossdock.partitions WHERE job_id = $1 ORDER BY part",
+        )
         .bind(id)
         .fetch_all(&mut *pg.conn)
         .await?)
+}
+
+pub(in crate::store) async fn break_off(
+    pg: &mut Pg<'_>,
+    id: Id,
+    part: i32,
+    epoch: i64,
+    reason: &str,
+) -> Result<()> {
+    pg.query(
+        "UPDATE crossdock.partitions SET status = 'broken', reason = $4, holder = NULL, lease_until = NULL
+        WHERE job_id = $1 AND part = $2 AND epoch = $3 AND status = 'fetching'",
+    )
+    .bind(id)
+    .bind(part)
+    .bind(epoch)
+    .bind(reason)
+    .execute(&mut *pg.conn)
+    .await?;
+    Ok(())
+}
+
+pub(in crate::store) async fn mend(pg: &mut Pg<'_>, id: Id) -> Result<()> {
+    pg.query(
+        "UPDATE crossdock.partitions SET status = 'fetching', reason = NULL WHERE job_id = $1 AND status = 'broken'",
+    )
+    .bind(id)
+    .execute(&mut *pg.conn)
+    .await?;
+    Ok(())
 }
 
 pub(in crate::store) async fn progress_after_doubt(pg: &mut Pg<'_>, id: Id, part: i32) -> Result<Progress> {

@@ -181,8 +181,9 @@ pub(in crate::store) async fn touch(conn: &mut SqliteConnection, id: Id) -> Resu
 pub(in crate::store) async fn remaining(conn: &mut SqliteConnection, id: Id) -> Result<Remaining> {
     Ok(sqlx::query_as(
         "SELECT
-                (SELECT COUNT(*) FROM partitions WHERE job_id = ?1 AND status = 'fetching')
+                (SELECT COUNT(*) FROM partitions WHERE job_id = ?1 AND status IN ('fetching', 'broken'))
                     + (SELECT COUNT(*) FROM jobs WHERE id = ?1 AND NOT partitioned) AS partitions,
+                (SELECT COUNT(*) FROM partitions WHERE job_id = ?1 AND status = 'broken') AS broken,
                 (SELECT COUNT(*) FROM segments WHERE job_id = ?1 AND status <> 'cleaned') AS segments,
                 (SELECT COUNT(*) FROM chunks WHERE job_id = ?1 AND status = 'ready') AS chunks",
     )
@@ -195,7 +196,7 @@ pub(in crate::store) async fn complete(conn: &mut SqliteConnection, id: Id) -> R
     let done = sqlx::query(
             "UPDATE jobs SET status = 'completed', reason = NULL, finished_at = CAST(unixepoch('subsec') * 1000000 AS INTEGER)
             WHERE id = ?1 AND status = 'running' AND partitioned AND NOT undoing
-                AND NOT EXISTS (SELECT 1 FROM partitions WHERE job_id = ?1 AND status = 'fetching')
+                AND NOT EXISTS (SELECT 1 FROM partitions WHERE job_id = ?1 AND status IN ('fetching', 'broken'))
                 AND NOT EXISTS (SELECT 1 FROM segments WHERE job_id = ?1 AND status <> 'cleaned')
                 AND (SELECT COALESCE(SUM(records), 0) FROM partitions WHERE job_id = ?1)
                     = (SELECT COALESCE(SUM(imported + updated + unchanged + skipped + filtered + duplicate_in_source

@@ -111,7 +111,7 @@ async fn insert_records(conn: &mut SqliteConnection, page: &Commit) -> Result<()
         "INSERT INTO staged_records (job_id, part, segment, ordinal, fingerprint, duplicate_of, raw)
         SELECT ?1, ?2, ?3, r.value ->> 0, unhex(r.value ->> 1), r.value ->> 2,
             CAST(substr(?4, r.value ->> 3, r.value ->> 4) AS BLOB)
-        FROM json_each(?5) AS r",
+        FROM jsonb_each(?5) AS r",
     )
     .bind(page.job.0)
     .bind(page.part)

@@ -1,12 +1,13 @@
 use db::{Id, Result};
 use sqlx::SqliteConnection;
 
-use crate::store::partitions::{Checkpoint, Progress};
+use crate::store::partitions::{Checkpoint, Progress, State};
 
 pub(in crate::store) async fn insert(conn: &mut SqliteConnection, id: Id, rows: &str) -> Result<()> {
     sqlx::query(
-        "INSERT INTO partitions (job_id, part, key, expected)
-        SELECT ?1, (row.value ->> 0), row.value ->> 1, (row.value ->> 2) FROM json_each(?2) AS row",
+        "INSERT INTO partitions (job_id, part, key, expected, status, reason)
+        SELECT ?1, (row.value ->> 0), row.value ->> 1, (row.value ->> 2), row.value ->> 3, row.value ->> 4
+        FROM json_each(?2) AS row",
     )
     .bind(id)
     .bind(rows)
@@ -143,11 +144,41 @@ pub(in crate::store) async fn fence(
         .await?)
 }
 
-pub(in crate::store) async fn list(conn: &mut SqliteConnection, id: Id) -> Result<Vec<(String, String)>> {
-    Ok(sqlx::query_as("SELECT key, status FROM partitions WHERE job_id = ?1 ORDER BY part")
+pub(in crate::store) async fn list(conn: &mut SqliteConnection, id: Id) -> Result<Vec<State>> {
+    Ok(sqlx::query_as("SELECT key, status, reason, records FROM partitions WHERE job_id = ?1 ORDER BY part")
         .bind(id)
         .fetch_all(&mut *conn)
         .await?)
+}
+
+pub(in crate::store) async fn break_off(
+    conn: &mut SqliteConnection,
+    id: Id,
+    part: i32,
+    epoch: i64,
+    reason: &str,
+) -> Result<()> {
+    sqlx::query(
+        "UPDATE partitions SET status = 'broken', reason = ?4, holder = NULL, lease_until = NULL
+        WHERE job_id = ?1 AND part = ?2 AND epoch = ?3 AND status = 'fetching'",
+    )
+    .bind(id)
+    .bind(part)
+    .bind(epoch)
+    .bind(reason)
+    .execute(&mut *conn)
+    .await?;
+    Ok(())
+}
+
+pub(in crate::store) async fn mend(conn: &mut SqliteConnection, id: Id) -> Result<()> {
+    sqlx::query(
+        "UPDATE partitions SET status = 'fetching', reason = NULL WHERE job_id = ?1 AND status = 'broken'",
+    )
+    .bind(id)
+    .execute(&mut *conn)
+    .await?;
+    Ok(())
 }
 
 pub(in crate::store) async fn progress_after_doubt(

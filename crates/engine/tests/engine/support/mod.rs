@@ -245,6 +245,11 @@ impl Bench {
         assert!(self.store.move_job(id, Status::Queued, None, None).await.unwrap(), "the job can be resumed");
     }
 
+    pub(crate) async fn partitions(&self, id: JobId) -> Vec<engine::store::partitions::State> {
+        let mut reader = self.database.read().await.unwrap();
+        engine::store::partitions::list(reader.conn(), id).await.unwrap()
+    }
+
     pub(crate) async fn job_row(&self, id: JobId) -> Job {
         self.store.job(id).await.unwrap().expect("the job exists")
     }

@@ -254,6 +254,7 @@ impl Source for Script {
             .map(|part| PartitionSpec {
                 key: format!("p{part}"),
                 expected: Some(parts[part].iter().map(|page| page.records.len() as i64).sum()),
+                left_out: None,
             })
             .collect())
     }

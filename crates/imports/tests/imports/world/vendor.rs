@@ -15,6 +15,9 @@ pub(crate) const VENDOR: &str = "parcels";
 /// A host that is the vendor's own.
 pub(crate) const VENDOR_HOST: &str = "par.cel";
 
+/// The id of a record that has none.
+pub(crate) const NAMELESS: &str = "(none)";
+
 /// One link of the account, as the vendor writes it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -31,6 +34,9 @@ pub(crate) struct Record {
     pub(crate) created: Option<i64>,
     pub(crate) expires: Option<i64>,
     pub(crate) clicks: Option<i64>,
+    pub(crate) ios: Option<String>,
+    /// Has something that has no place here.
+    pub(crate) qr_code: bool,
     /// Means nothing: records that differ here alone are the same link in other bytes.
     pub(crate) noise: u32,
     pub(crate) deleted: bool,
@@ -51,6 +57,8 @@ pub(crate) fn record(id: &str, at: &str, to: &str) -> Record {
 pub(crate) struct Account {
     raw: Mutex<Vec<String>>,
     page_size: AtomicUsize,
+    /// Records from this one on are refused.
+    refused_from: AtomicUsize,
     /// Pages are given out as long as there are permits.
     gate: Semaphore,
     /// A permit for each page that was asked for.
@@ -62,6 +70,7 @@ impl Default for Account {
         Self {
             raw: Mutex::default(),
             page_size: AtomicUsize::new(100),
+            refused_from: AtomicUsize::new(usize::MAX),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
             asked: Semaphore::new(0),
         }
@@ -79,6 +88,11 @@ impl Account {
 
     pub(crate) fn page_size(&self, size: usize) {
         self.page_size.store(size, Ordering::SeqCst);
+    }
+
+    /// Refuses every page that begins at this record or behind it.
+    pub(crate) fn refuse_from(&self, record: usize) {
+        self.refused_from.store(record, Ordering::SeqCst);
     }
 
     /// Gives out this many pages and then none until [`Account::open`].
@@ -133,7 +147,7 @@ impl Source for TestSource {
 
     async fn partitions(&self) -> Result<Vec<PartitionSpec>, SourceError> {
         let expected = i64::try_from(self.account.raw.lock().unwrap().len()).unwrap();
-        Ok(vec![PartitionSpec { key: "all".into(), expected: Some(expected) }])
+        Ok(vec![PartitionSpec { key: "all".into(), expected: Some(expected), left_out: None }])
     }
 
     async fn page(&self, _partition: &PartitionSpec, at: &Position) -> Result<Page, SourceError> {
@@ -144,6 +158,9 @@ impl Source for TestSource {
             Position::At(cursor) => cursor.as_str().parse().unwrap(),
             _ => 0,
         };
+        if begin >= self.account.refused_from.load(Ordering::SeqCst) {
+            return Err(SourceError::Refused("this account is closed".into()));
+        }
         let raw = self.account.raw.lock().unwrap();
         let end = raw.len().min(begin + size);
         let records = raw[begin..end].iter().map(|record| record.clone().into()).collect();
@@ -177,6 +194,14 @@ impl Mapper for TestMapper {
             label: None,
             reason: Reason::new("invalid_json", error.to_string()),
         })?;
+        if record.id == NAMELESS {
+            let reason = Reason::new("missing_id", "the record has no id");
+            return Err(Unreadable { source_id: None, label: None, reason });
+        }
+        if record.to == "unreadable" {
+            let reason = Reason::new("unreadable", "the record cannot be read");
+            return Err(Unreadable { source_id: Some(record.id), label: None, reason });
+        }
         if record.deleted {
             let reason = Reason::new("deleted_at_source", "it is in the vendor's bin");
             return Ok(Incoming::Filtered { source_id: record.id, label: None, reason });
@@ -201,6 +226,8 @@ impl Mapper for TestMapper {
             created_at: record.created.map(Timestamp::from_micros),
             expires_at: record.expires.map(Timestamp::from_micros),
             clicks: record.clicks,
+            ios_url: record.ios,
+            left_behind: if record.qr_code { vec!["qr_codes"] } else { Vec::new() },
             provenance: serde_json::to_string(&provenance).unwrap(),
             ..IncomingLink::default()
         })))
