@@ -356,6 +356,7 @@ impl From<imports::Error> for Problem {
             E::NotFound => Self::new(Code::NotFound, told),
             E::UnknownVendor(..) => Self::field("/vendor", "unknown_vendor", told),
             E::UnknownDomain(_) => Self::field("/domain", "unknown_domain", told),
+            E::VendorsDomain(_) => Self::field("/domain", "vendor_domain", told),
             E::State { from, .. } => Self::new(Code::InvalidState, told).with("status_now", from.as_str()),
             E::Parameters(..) => Self::internal(told),
             E::Links(error) => error.into(),

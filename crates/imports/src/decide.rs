@@ -5,17 +5,22 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use db::{Conn, Id};
 use engine::{Outcome, Reason, Written};
-use links::{ImportedUpdate, NewLink, NewOrigin, Origin, Place, Slug};
+use links::{Destination, ImportedUpdate, NewLink, NewOrigin, Origin, Place, Slug};
 
 use crate::prepare::{Candidate, Prepared, settled, worst};
 use crate::routes::Routes;
-use crate::{Conflict, MAX_SUFFIX};
+use crate::{Conflict, ERROR_LOG_CAP, MAX_SUFFIX};
 
 /// A domain and what it compares of a slug.
 type Key = (Id, String);
+
+/// Links of which is told what they left behind: half of the error log, so that there is room for those that failed.
+const LEFT_BEHIND_TOLD: usize = ERROR_LOG_CAP as usize / 2;
 
 /// Places asked for in one look-up.
 const PLACES_AT_ONCE: usize = 2_000;
@@ -71,7 +76,9 @@ pub(crate) struct Rules {
     pub(crate) workspace_id: Id,
     pub(crate) job_id: Id,
     pub(crate) conflict: Conflict,
-    pub(crate) routes: std::sync::Arc<Routes>,
+    pub(crate) routes: Arc<Routes>,
+    /// Links that came over without some of what they had at the source, told so far in this process.
+    pub(crate) left_behind: Arc<AtomicUsize>,
 }
 
 impl Rules {
@@ -82,6 +89,13 @@ impl Rules {
             .find(|domain| domain.id == place.domain_id)
             .map_or_else(Default::default, |domain| domain.settings.case_mode);
         (place.domain_id, mode.key(&place.slug).into_owned())
+    }
+
+    /// Whether the destination is this very short URL.
+    pub(crate) fn leads_to(&self, destination: &Destination, place: &Place) -> bool {
+        self.routes.domains().find(|domain| domain.id == place.domain_id).is_some_and(|domain| {
+            destination.is_self_reference(&domain.host, &place.slug, domain.settings.case_mode)
+        })
     }
 
     fn shown(&self, place: &Place) -> String {
@@ -95,7 +109,8 @@ pub(crate) fn wanted(candidates: &[&Candidate]) -> Vec<Place> {
     candidates.iter().flat_map(|candidate| candidate.places.iter().cloned()).collect()
 }
 
-/// The alternatives `-2` … `-50` of every place that is taken, or wanted twice in the chunk, or claimed before.
+/// The alternatives `-2` … `-50` of every place that is taken, wanted twice in the chunk, claimed before, or itself an
+/// alternative that an earlier record may take.
 pub(crate) fn alternatives(
     rules: &Rules,
     knowledge: &Knowledge,
@@ -105,19 +120,40 @@ pub(crate) fn alternatives(
     if rules.conflict != Conflict::Suffix {
         return Vec::new();
     }
-    let mut seen = HashSet::new();
     let mut alternatives = Vec::new();
-    for candidate in candidates {
-        for place in &candidate.places {
-            let key = rules.key(place);
-            let free = !knowledge.taken.contains_key(&key) && !claimed.has(&key) && seen.insert(key);
-            if !free {
-                let numbers = (2..=MAX_SUFFIX).map_while(|number| place.slug.with_suffix(number).ok());
-                alternatives.extend(numbers.map(|slug| Place { domain_id: place.domain_id, slug }));
+    let mut known: HashSet<Key> = HashSet::new();
+    let mut add = |place: &Place, known: &mut HashSet<Key>| {
+        let numbers = (2..=MAX_SUFFIX).map_while(|number| place.slug.with_suffix(number).ok());
+        for place in numbers.map(|slug| Place { domain_id: place.domain_id, slug }) {
+            if known.insert(rules.key(&place)) {
+                alternatives.push(place);
             }
         }
+    };
+    let mut seen = HashSet::new();
+    let mut free = Vec::new();
+    for place in candidates.iter().flat_map(|candidate| &candidate.places) {
+        let key = rules.key(place);
+        if knowledge.taken.contains_key(&key) || claimed.has(&key) || !seen.insert(key.clone()) {
+            add(place, &mut known);
+        } else {
+            free.push((key, place));
+        }
     }
-    alternatives
+    // One record's alternative may be what another one wants; that one then needs alternatives, too.
+    loop {
+        let before = free.len();
+        free.retain(|(key, place)| {
+            let stays = !known.contains(key);
+            if !stays {
+                add(place, &mut known);
+            }
+            stays
+        });
+        if free.len() == before {
+            return alternatives;
+        }
+    }
 }
 
 /// What records that were decided would write but have not written yet: the keys they claim, and their own ids. Kept
@@ -166,7 +202,15 @@ pub(crate) enum Action {
     /// Insert a link; the outcome holds once it is written.
     Insert(Box<NewLink>, Written),
     /// Write a link again.
-    Update(Box<ImportedUpdate>, Written),
+    Update(Box<Update>, Written),
+}
+
+/// A link to write again.
+#[derive(Debug)]
+pub(crate) struct Update {
+    pub(crate) link: ImportedUpdate,
+    /// The source gives no date: the link keeps the one it has here.
+    pub(crate) undated: bool,
 }
 
 /// A collision under the rule `fail`.
@@ -266,17 +310,24 @@ impl Decider<'_> {
         let digest = *links::digest(&link).as_bytes();
         let targets = link.slugs.len();
         lost.extend(candidate.lost);
+        let remarks = self.remarks(renamed, candidate.left_behind);
         let written =
-            written(&candidate.source, candidate.label, Outcome::Imported, &lost, renamed, digest, targets);
+            written(&candidate.source, candidate.label, Outcome::Imported, &lost, remarks, digest, targets);
         Action::Insert(Box::new(link), written)
     }
 
-    fn update(&mut self, candidate: Candidate, origin: &Origin, collisions: &mut Vec<Collision>) -> Action {
+    fn update(
+        &mut self,
+        mut candidate: Candidate,
+        origin: &Origin,
+        collisions: &mut Vec<Collision>,
+    ) -> Action {
         self.claimed.remember(&candidate);
         let (new_slugs, mut lost, renamed) = self.slots(&candidate, origin.link_id, true, collisions);
+        let remarks = self.remarks(renamed, std::mem::take(&mut candidate.left_behind));
         let targets = candidate.places.len() - lost.len();
         lost.extend(candidate.lost.iter().cloned());
-        let update = ImportedUpdate {
+        let link = ImportedUpdate {
             link_id: origin.link_id,
             version: origin.imported_version,
             origin: self.origin(&candidate),
@@ -285,8 +336,17 @@ impl Decider<'_> {
         };
         // The digest of what stands there is known once it was written, with the slugs the link had before.
         let written =
-            written(&candidate.source, candidate.label, Outcome::Updated, &lost, renamed, [0; 16], targets);
-        Action::Update(Box::new(update), written)
+            written(&candidate.source, candidate.label, Outcome::Updated, &lost, remarks, [0; 16], targets);
+        Action::Update(Box::new(Update { link, undated: candidate.undated }), written)
+    }
+
+    fn remarks(&self, renamed: Vec<String>, mut left_behind: Vec<String>) -> Remarks {
+        if !left_behind.is_empty()
+            && self.rules.left_behind.fetch_add(1, Ordering::Relaxed) >= LEFT_BEHIND_TOLD
+        {
+            left_behind.clear();
+        }
+        Remarks { renamed, left_behind }
     }
 
     fn origin(&self, candidate: &Candidate) -> NewOrigin {
@@ -310,7 +370,7 @@ impl Decider<'_> {
     ) -> (Vec<Place>, Vec<(Outcome, Reason)>, Vec<String>) {
         let (mut places, mut lost, mut renamed) = (Vec::new(), Vec::new(), Vec::new());
         for place in &candidate.places {
-            match self.slot(place, link, existing, collisions) {
+            match self.slot(candidate, place, link, existing, collisions) {
                 Slot::New(place) => places.push(place),
                 Slot::Renamed(place, note) => {
                     places.push(place);
@@ -323,7 +383,14 @@ impl Decider<'_> {
         (places, lost, renamed)
     }
 
-    fn slot(&mut self, place: &Place, link: Id, existing: bool, collisions: &mut Vec<Collision>) -> Slot {
+    fn slot(
+        &mut self,
+        candidate: &Candidate,
+        place: &Place,
+        link: Id,
+        existing: bool,
+        collisions: &mut Vec<Collision>,
+    ) -> Slot {
         match self.owner(place) {
             None => {
                 self.claimed.claim(&self.rules.key(place), link);
@@ -334,7 +401,7 @@ impl Decider<'_> {
         }
         let shown = self.rules.shown(place);
         match self.rules.conflict {
-            Conflict::Suffix => self.suffixed(place, link, existing, &shown),
+            Conflict::Suffix => self.suffixed(candidate, place, link, existing, &shown),
             Conflict::Skip => Slot::Lost(
                 Outcome::Skipped,
                 Reason::new("slug_taken", format!("{shown} is taken; it was left alone")),
@@ -346,27 +413,43 @@ impl Decider<'_> {
         }
     }
 
-    fn suffixed(&mut self, place: &Place, link: Id, existing: bool, shown: &str) -> Slot {
+    fn suffixed(
+        &mut self,
+        candidate: &Candidate,
+        place: &Place,
+        link: Id,
+        existing: bool,
+        shown: &str,
+    ) -> Slot {
         let alternatives: Vec<Result<Slug, links::SlugError>> =
             (2..=MAX_SUFFIX).map(|number| place.slug.with_suffix(number)).collect();
         let at = |slug: Slug| Place { domain_id: place.domain_id, slug };
-        // A slug that was renamed before is the link's already: it is never suffixed again.
-        let held = |slug: &Slug| self.owner(&at(slug.clone())) == Some(link);
+        // A slug that was renamed before is the link's already: it is never suffixed again. One that the source itself
+        // gives the link is no renamed one.
+        let own: HashSet<Key> = candidate.places.iter().map(|place| self.rules.key(place)).collect();
+        let held = |slug: &Slug| {
+            let place = at(slug.clone());
+            self.owner(&place) == Some(link) && !own.contains(&self.rules.key(&place))
+        };
         if existing && alternatives.iter().flatten().any(held) {
             return Slot::Held;
         }
         for slug in alternatives {
-            let candidate = match slug {
+            let free = match slug {
                 Ok(slug) => at(slug),
                 Err(error) => {
                     let detail = format!("{shown} is taken, and {error}");
                     return Slot::Lost(Outcome::Failed, Reason::new("suffix_too_long", detail));
                 }
             };
-            if self.owner(&candidate).is_none() {
-                self.claimed.claim(&self.rules.key(&candidate), link);
-                let note = format!("{shown} is taken; imported as {}", self.rules.shown(&candidate));
-                return Slot::Renamed(candidate, note);
+            // A link never leads to itself, and a slug that the same record wants is left to it.
+            if self.owner(&free).is_none()
+                && !own.contains(&self.rules.key(&free))
+                && !self.rules.leads_to(&candidate.content.destination, &free)
+            {
+                self.claimed.claim(&self.rules.key(&free), link);
+                let note = format!("{shown} is taken; imported as {}", self.rules.shown(&free));
+                return Slot::Renamed(free, note);
             }
         }
         let detail = format!("{shown} and {shown}-2 to {shown}-{MAX_SUFFIX} are taken");
@@ -379,16 +462,23 @@ impl Decider<'_> {
     }
 }
 
-/// Ids that occur more than once with different content: none of these records can be trusted.
+/// Ids that occur more than once with different content, one of which may be unreadable: none of these records can be
+/// trusted.
 fn conflicting_ids(prepared: &[Prepared]) -> HashSet<String> {
     let mut digests: HashMap<&str, links::Digest> = HashMap::new();
     let mut conflicting = HashSet::new();
     for prepared in prepared {
-        if let Prepared::Candidate(candidate) = prepared {
-            let first = *digests.entry(candidate.source.id()).or_insert(candidate.source_digest);
-            if first != candidate.source_digest {
-                conflicting.insert(candidate.source.id().to_owned());
+        match prepared {
+            Prepared::Candidate(candidate) => {
+                let first = *digests.entry(candidate.source.id()).or_insert(candidate.source_digest);
+                if first != candidate.source_digest {
+                    conflicting.insert(candidate.source.id().to_owned());
+                }
             }
+            Prepared::Settled(written) if written.outcome == Outcome::Failed => {
+                conflicting.extend(written.source_id.clone());
+            }
+            Prepared::Settled(_) => {}
         }
     }
     conflicting
@@ -416,7 +506,27 @@ fn unchanged(candidate: &Candidate, origin: &Origin) -> Written {
     let label = candidate.label.clone();
     let digest = *origin.imported_digest.as_bytes();
     let targets = candidate.places.len();
-    written(&candidate.source, label, Outcome::Unchanged, &candidate.lost, Vec::new(), digest, targets)
+    let remarks = Remarks::default();
+    written(&candidate.source, label, Outcome::Unchanged, &candidate.lost, remarks, digest, targets)
+}
+
+/// What is worth telling of a record that came over.
+#[derive(Default)]
+struct Remarks {
+    /// Slugs that were taken, with what the link got instead.
+    renamed: Vec<String>,
+    /// What did not come over with it.
+    left_behind: Vec<String>,
+}
+
+impl Remarks {
+    fn reason(mut self) -> Option<Reason> {
+        let left = (!self.left_behind.is_empty())
+            .then(|| format!("did not come over: {}", self.left_behind.join(", ")));
+        let code = if self.renamed.is_empty() { "left_behind" } else { "slug_suffixed" };
+        self.renamed.extend(left);
+        (!self.renamed.is_empty()).then(|| Reason::new(code, self.renamed.join("; ")))
+    }
 }
 
 /// The outcome of a record of which something stands in the target: its own, or that of its worst slug.
@@ -425,14 +535,17 @@ fn written(
     label: String,
     outcome: Outcome,
     lost: &[(Outcome, Reason)],
-    renamed: Vec<String>,
+    remarks: Remarks,
     digest: [u8; 16],
     targets: usize,
 ) -> Written {
-    let (outcome, reason) = match worst(lost) {
-        Some((outcome, reason)) => (outcome, Some(reason)),
-        None if renamed.is_empty() => (outcome, None),
-        None => (outcome, Some(Reason::new("slug_suffixed", renamed.join("; ")))),
+    let (outcome, reason) = match (worst(lost), remarks.reason()) {
+        (Some((outcome, lost)), Some(remark)) => {
+            let detail = format!("{}; {}", lost.detail, remark.detail);
+            (outcome, Some(Reason { code: lost.code, detail }))
+        }
+        (Some((outcome, lost)), None) => (outcome, Some(lost)),
+        (None, remark) => (outcome, remark),
     };
     Written {
         source_id: Some(source.id().to_owned()),

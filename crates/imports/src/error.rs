@@ -12,6 +12,9 @@ pub enum Error {
     /// A domain of the request does not exist in this workspace.
     #[error("the domain {0} does not exist in this workspace; add it first")]
     UnknownDomain(String),
+    /// A domain that slugs were to go to belongs to the vendor.
+    #[error("{0} belongs to the vendor and cannot answer for you; name a domain of yours")]
+    VendorsDomain(String),
     /// The state does not allow this now.
     #[error("an import that is {from} cannot be {wanted}")]
     State {

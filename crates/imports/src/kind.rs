@@ -103,6 +103,7 @@ impl Kind for ImportKind {
             job_id: job.id.0,
             conflict: parameters.conflict,
             routes: routes.clone(),
+            left_behind: Arc::default(),
         };
         Ok(Arc::new(LinkSink::new(Preparer::new(vendor.mapper(), routes), rules, self.after_commit.clone())))
     }

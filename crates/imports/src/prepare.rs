@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use db::Timestamp;
 use engine::{Outcome, Reason, StagedRecord, Written};
-use links::{Content, Destination, DestinationError, Json, Name, Place, RedirectCode, Slug, SourceKey, Text};
+use links::{
+    Content, Destination, DestinationError, Geo, Json, Name, Place, RedirectCode, Slug, SourceKey, Text,
+};
 
 use crate::routes::{Route, Routes};
-use crate::{Incoming, IncomingLink, Mapper};
+use crate::{Incoming, IncomingLink, Mapper, Unreadable};
 
 /// A record that is ready for the question whether its slugs are free.
 #[derive(Debug)]
@@ -23,6 +25,10 @@ pub(crate) struct Candidate {
     /// Digest of what the source wants it to be; equal digests mean that nothing changed there.
     pub(crate) source_digest: links::Digest,
     pub(crate) provenance: Text,
+    /// The source does not say when the link was made; its content has the time of the import instead.
+    pub(crate) undated: bool,
+    /// What of the record has no place here or was refused, for people.
+    pub(crate) left_behind: Vec<String>,
 }
 
 /// A record after everything that needs no database.
@@ -59,6 +65,11 @@ impl Preparer {
             }
             Ok(Incoming::Link(link)) => self.candidate(*link, now),
         }
+    }
+
+    /// Whether the vendor's id can be made out.
+    pub(crate) fn has_identity(&self, raw: &[u8]) -> bool {
+        !matches!(self.mapper.map(raw), Err(Unreadable { source_id: None, .. }))
     }
 
     fn candidate(&self, link: IncomingLink, now: Timestamp) -> Prepared {
@@ -102,7 +113,7 @@ impl Preparer {
         }
         let known_time = link.created_at;
         let provenance = Text::new(link.provenance.as_str());
-        let content = self.content(link, destination, known_time.unwrap_or(now));
+        let (content, left_behind) = self.content(link, destination, known_time.unwrap_or(now));
         // A record without a date gets the time of its import, which must not look like a change at the source.
         let timeless = Content { created_at: known_time.unwrap_or_default(), ..content.clone() };
         let source_digest = links::digest_of(&timeless, &places);
@@ -114,6 +125,8 @@ impl Preparer {
             lost,
             source_digest,
             provenance,
+            undated: known_time.is_none(),
+            left_behind,
         }))
     }
 
@@ -154,34 +167,88 @@ impl Preparer {
         (places, lost)
     }
 
-    fn content(&self, link: IncomingLink, destination: Destination, created_at: Timestamp) -> Content {
-        let mut tags: Vec<Name> = link.tags.iter().filter_map(|tag| Name::new(tag).ok()).collect();
+    /// The content, and what of the link could not become part of it.
+    fn content(
+        &self,
+        link: IncomingLink,
+        destination: Destination,
+        created_at: Timestamp,
+    ) -> (Content, Vec<String>) {
+        let mut left: Vec<String> = link.left_behind.iter().map(|&word| word.to_owned()).collect();
+        let mut tags = Vec::with_capacity(link.tags.len() + 1);
+        for tag in &link.tags {
+            match Name::new(tag) {
+                Ok(tag) => tags.push(tag),
+                Err(error) => left.push(format!("tag '{}' ({error})", excerpt(tag))),
+            }
+        }
         tags.push(self.vendor_tag.clone());
-        let json = |map: &std::collections::BTreeMap<String, String>| {
-            (!map.is_empty()).then(|| {
-                let text = serde_json::to_string(map).expect("a map of texts is JSON");
-                Json::new(text).expect("it was just written as JSON")
-            })
+        let folder = link.folder.as_deref().and_then(|name| match Name::new(name) {
+            Ok(name) => Some(name),
+            Err(error) => {
+                left.push(format!("folder '{}' ({error})", excerpt(name)));
+                None
+            }
+        });
+        let mut url = |field: &str, url: Option<String>| {
+            let url = url?;
+            match Destination::new(url.clone()) {
+                Ok(url) => Some(url),
+                Err(error) => {
+                    left.push(format!("{field} '{}' ({error})", excerpt(&url)));
+                    None
+                }
+            }
         };
-        Content {
+        let expired_url = url("expired_url", link.expired_url);
+        let ios_url = url("ios_url", link.ios_url);
+        let android_url = url("android_url", link.android_url);
+        let mut geo = Geo::default();
+        for (country, url) in &link.geo {
+            if let Err(error) = geo.insert(country, url) {
+                left.push(error.to_string());
+            }
+        }
+        let redirect_code = link.redirect_code.and_then(|code| {
+            let known = RedirectCode::try_from(i64::from(code)).ok();
+            if known.is_none() {
+                left.push(format!("redirect code {code}"));
+            }
+            known
+        });
+        let utm = (!link.utm.is_empty()).then(|| {
+            let text = serde_json::to_string(&link.utm).expect("a map of texts is JSON");
+            Json::new(text).expect("it was just written as JSON")
+        });
+        let content = Content {
             title: link.title.map(Text::new),
             notes: link.notes.map(Text::new),
-            folder: link.folder.as_deref().and_then(|name| Name::new(name).ok()),
+            folder,
             tags,
-            redirect_code: link.redirect_code.and_then(|code| RedirectCode::try_from(i64::from(code)).ok()),
+            redirect_code,
             query_passthrough: link.query_passthrough.unwrap_or(true),
             enabled: !link.disabled,
             archived: link.archived,
             expires_at: link.expires_at,
-            expired_url: link.expired_url.and_then(|url| Destination::new(url).ok()),
+            expired_url,
             password_protected: link.password_protected,
-            ios_url: link.ios_url.and_then(|url| Destination::new(url).ok()),
-            android_url: link.android_url.and_then(|url| Destination::new(url).ok()),
-            geo: json(&link.geo),
-            utm: json(&link.utm),
+            ios_url,
+            android_url,
+            geo: (!geo.is_empty()).then(|| geo.into()),
+            utm,
             imported_clicks: link.clicks,
             ..Content::to(destination, created_at)
-        }
+        };
+        (content, left)
+    }
+}
+
+/// The beginning of a text, for messages.
+fn excerpt(text: &str) -> String {
+    const SHOWN: usize = 80;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! An import as people and programs see it.
 
 use db::{Id, Timestamp};
+use engine::store::partitions::State;
 use engine::{Job, JobId, Status};
 use serde::Serialize;
 
@@ -65,6 +66,8 @@ pub struct ImportReport {
     pub last_progress_at: Option<Timestamp>,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
+    /// The parts of the account (groups, workspaces) in order, each with its state; what is left out says why.
+    pub partitions: Vec<State>,
     /// What does not come over from this vendor, in sentences.
     pub left_behind: Vec<&'static str>,
 }
@@ -94,6 +97,7 @@ impl ImportReport {
         job: Job,
         parameters: crate::Parameters,
         domain: String,
+        partitions: Vec<State>,
         left_behind: &[&'static str],
     ) -> Self {
         let counts = job.counts;
@@ -126,6 +130,7 @@ impl ImportReport {
             started_at: job.started_at,
             last_progress_at: job.last_progress_at,
             finished_at: job.finished_at,
+            partitions,
             left_behind: left_behind.to_vec(),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use db::{Conn, Database, Id};
-use engine::store::{history, jobs};
+use engine::store::{history, jobs, partitions};
 use engine::{JobId, Mode, NewJob, Status, Store};
 use links::{Domain, Host};
 
@@ -92,9 +92,16 @@ impl Imports {
     /// # Errors
     /// [`Error::UnknownVendor`], [`Error::UnknownDomain`].
     pub async fn start(&self, new: &NewImport, token: Token) -> Result<JobId> {
-        self.vendor(&new.vendor)?;
+        let vendor_hosts = self.vendor(&new.vendor)?.mapper().vendor_hosts();
         let mut tx = self.database().begin().await?;
         let (parameters, domain) = parameters(&mut tx, new).await?;
+        let targets = std::iter::once(domain.host.as_str())
+            .chain(parameters.filter.map_domain.values().map(String::as_str));
+        for host in targets {
+            if vendor_hosts.contains(&host) {
+                return Err(Error::VendorsDomain(host.to_owned()));
+            }
+        }
         let workspace = links::workspace(tx.conn(), new.workspace_id).await?;
         let id = JobId(Id::new());
         let filter = filter_text(&parameters.filter);
@@ -144,8 +151,9 @@ impl Imports {
         let job = jobs::get(reader.conn(), id).await?.ok_or(Error::NotFound)?;
         let domain =
             links::domain(reader.conn(), parameters.workspace_id, parameters.target_domain_id).await?;
+        let partitions = partitions::list(reader.conn(), id).await?;
         let left_behind = self.left_behind(&parameters.vendor).unwrap_or_default();
-        Ok(ImportReport::new(job, parameters, domain.host.to_string(), left_behind))
+        Ok(ImportReport::new(job, parameters, domain.host.to_string(), partitions, left_behind))
     }
 
     /// Whether what the import wrote is being taken back (rule `fail`). It rests only when that is over.

@@ -3,6 +3,7 @@
 //! Chunks of this sink run one at a time and in order, because the slug a record gets under the rule `suffix` depends
 //! on the records before it.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -10,7 +11,7 @@ use db::{Id, Tx};
 use engine::{Checker, ChunkContext, JobId, Sink, SinkError, StagedRecord, Written};
 
 use crate::checker::LinkChecker;
-use crate::decide::{self, Action, Claimed, Decider, Knowledge, Rules};
+use crate::decide::{self, Action, Claimed, Decider, Knowledge, Rules, Update};
 use crate::kind::AfterCommit;
 use crate::prepare::{Candidate, Prepared, Preparer};
 
@@ -113,8 +114,12 @@ impl Sink for LinkSink {
         if let Some(lost) = lost.first() {
             return Err(SinkError::Retry(format!("the slug {} was taken meanwhile", lost.place.slug)));
         }
-        self.update(tx, context, &updates, &mut written).await?;
+        self.update(tx, context, updates, &mut written).await?;
         Ok(written)
+    }
+
+    fn has_identity(&self, raw: &[u8]) -> bool {
+        self.preparer.has_identity(raw)
     }
 
     fn committed(&self, written: &[Written]) {
@@ -147,13 +152,28 @@ impl LinkSink {
         &self,
         tx: &mut Tx,
         context: &ChunkContext,
-        updates: &[(usize, links::ImportedUpdate)],
+        updates: Vec<(usize, Update)>,
         written: &mut [Written],
     ) -> Result<(), SinkError> {
         if updates.is_empty() {
             return Ok(());
         }
-        let rows: Vec<links::ImportedUpdate> = updates.iter().map(|(_, update)| update.clone()).collect();
+        let undated: HashSet<Id> = updates
+            .iter()
+            .filter(|(_, update)| update.undated)
+            .map(|(_, update)| update.link.link_id)
+            .collect();
+        let (places, mut rows): (Vec<usize>, Vec<links::ImportedUpdate>) =
+            updates.into_iter().map(|(index, update)| (index, update.link)).unzip();
+        if !undated.is_empty() {
+            let ids: Vec<Id> = undated.into_iter().collect();
+            for read in links::read_imported(tx.conn(), &ids).await.map_err(sink_error)? {
+                let row = rows.iter_mut().find(|row| row.link_id == read.origin.link_id);
+                if let (Some(row), Some(link)) = (row, read.link) {
+                    row.content.created_at = link.content.created_at;
+                }
+            }
+        }
         let done = links::update_imported(tx, self.rules.workspace_id, &rows, context.now)
             .await
             .map_err(sink_error)?;
@@ -162,9 +182,9 @@ impl LinkSink {
         }
         let ids: Vec<Id> = rows.iter().map(|update| update.link_id).collect();
         let now = links::read_imported(tx.conn(), &ids).await.map_err(sink_error)?;
-        for (index, update) in updates {
+        for (index, update) in places.into_iter().zip(&rows) {
             if let Some(read) = now.iter().find(|read| read.origin.link_id == update.link_id) {
-                written[*index].digest = *read.origin.imported_digest.as_bytes();
+                written[index].digest = *read.origin.imported_digest.as_bytes();
             }
         }
         Ok(())

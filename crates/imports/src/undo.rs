@@ -25,12 +25,17 @@ const AT_ONCE: u32 = 500;
 impl Imports {
     /// Takes back an import that is not running any more. May be run again at any time.
     ///
+    /// A failed import is cancelled by it: going on at its checkpoint would leave out what was taken back.
+    ///
     /// # Errors
     /// [`Error::State`] while the import is still going on.
     pub async fn undo(&self, workspace: Option<Id>, id: JobId) -> Result<UndoReport> {
         let report = self.get(workspace, id).await?;
         if !matches!(report.status, Status::Completed | Status::Cancelled | Status::Failed) {
             return Err(Error::State { from: report.status, wanted: "undone" });
+        }
+        if report.status == Status::Failed {
+            self.cancel(workspace, id).await?;
         }
         let mut done = UndoReport::default();
         let mut after = None;

@@ -178,7 +178,12 @@ fn sentence(report: &ImportReport) -> String {
 const LOG_SHOWN: usize = 20;
 
 async fn tell_log(imports: &Imports, report: &ImportReport) -> anyhow::Result<()> {
-    let log = imports.error_log(report.id).await?;
+    for partition in report.partitions.iter().filter(|partition| partition.status == "left_out") {
+        say(format!("  left out: {}", partition.reason.as_deref().unwrap_or(&partition.key)));
+    }
+    let mut log = imports.error_log(report.id).await?;
+    // What did not come over at all before what came over with a remark.
+    log.sort_by_key(|entry| matches!(entry.outcome.as_str(), "imported" | "updated"));
     for entry in log.iter().take(LOG_SHOWN) {
         say(format!("  {}: {} ({})", entry.outcome, entry.detail, entry.reason));
     }
@@ -280,8 +285,11 @@ async fn make_domains(database: &Database, workspace: &Workspace, wanted: &Wante
         links::set_default_domain(&mut tx, workspace.id, Some(first.id)).await?;
     }
     tx.commit().await?;
-    for domain in made {
-        say(format!("made the domain {}", domain.host));
+    for (index, domain) in made.iter().enumerate() {
+        let default = workspace.default_domain_id.is_none() && index == 0;
+        let default =
+            if default { "; it is the workspace's default now, because there was none" } else { "" };
+        say(format!("made the domain {}{default}", domain.host));
     }
     Ok(())
 }

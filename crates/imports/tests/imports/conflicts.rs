@@ -259,3 +259,54 @@ import_test!(a3_35_a_case_sensitive_domain_keeps_both, world, {
     assert_eq!((counters(&report), report.outcome), ([2, 0, 0, 0, 0, 0, 0], Some("clean")));
     assert_eq!(world.slugs().await, ["go.example.com/Ab", "go.example.com/aB"]);
 });
+
+import_test!(a_suffix_that_another_record_wants_sends_that_one_on, world, {
+    // `a` gets sale-2, which `b` wants; `b`'s own first alternative is taken in the target.
+    world.make("sale", "https://example.com/mine").await;
+    world.make("sale-2-2", "https://example.com/mine-too").await;
+    world.account.set(&[wants("a", "sale"), wants("b", "sale-2")]);
+    let report = world.import().await;
+    assert_eq!((report.status, counters(&report)), (Status::Completed, [2, 0, 0, 0, 0, 0, 0]));
+    assert_eq!(world.leads("sale-2").await.as_deref(), Some("https://example.com/of-a"));
+    assert_eq!(world.leads("sale-2-3").await.as_deref(), Some("https://example.com/of-b"));
+});
+
+import_test!(the_order_of_the_records_decides_who_keeps_a_slug_that_is_also_a_suffix, world, {
+    world.make("sale", "https://example.com/mine").await;
+    world.make("sale-3", "https://example.com/mine-too").await;
+    world.account.set(&[wants("b", "sale-2"), wants("a", "sale")]);
+    let report = world.import().await;
+    assert_eq!(counters(&report), [2, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(world.leads("sale-2").await.as_deref(), Some("https://example.com/of-b"));
+    assert_eq!(world.leads("sale-4").await.as_deref(), Some("https://example.com/of-a"));
+});
+
+import_test!(a_link_is_not_renamed_to_a_slug_of_its_own_nor_to_where_it_leads, world, {
+    world.make("sale", "https://example.com/mine").await;
+    let own = Record {
+        at: vec!["old.example.com/sale".into(), "old.example.com/sale-2".into()],
+        ..wants("own", "sale")
+    };
+    world.account.set(&[own, record("loop", "old.example.com/sale", "https://go.example.com/sale-4")]);
+    let report = world.import().await;
+    assert_eq!((counters(&report), report.slugs), ([2, 0, 0, 0, 0, 0, 0], 3));
+    for slug in ["sale-2", "sale-3"] {
+        assert_eq!(world.leads(slug).await.as_deref(), Some("https://example.com/of-own"), "{slug}");
+    }
+    assert_eq!(world.leads("sale-4").await, None, "the link would lead to itself");
+    assert_eq!(world.leads("sale-5").await.as_deref(), Some("https://go.example.com/sale-4"));
+});
+
+import_test!(a_new_slug_that_is_taken_is_told_even_if_its_suffix_is_the_links_by_right, world, {
+    world.make("sale", "https://example.com/mine").await;
+    world.account.set(&[wants("a", "sale-2")]);
+    world.import().await;
+    let both = vec!["old.example.com/sale-2".into(), "old.example.com/sale".into()];
+    world.account.set(&[Record { at: both, ..wants("a", "sale-2") }]);
+    let report = world.import().await;
+    assert_eq!(counters(&report), [0, 1, 0, 0, 0, 0, 0]);
+    assert_eq!(world.reasons(&report).await, [told("a", "updated", "slug_suffixed")]);
+    assert_eq!(world.leads("sale-3").await.as_deref(), Some("https://example.com/of-a"));
+    // Once renamed it stays renamed.
+    assert_eq!(counters(&world.import().await), [0, 0, 1, 0, 0, 0, 0]);
+});

@@ -1,6 +1,6 @@
 //! The source gives a link twice.
 
-use crate::world::{Record, counters, import_test, one_by_one, record, told};
+use crate::world::{NAMELESS, Record, counters, import_test, one_by_one, record, told};
 
 fn link(noise: u32, to: &str) -> Record {
     Record { noise, ..record("twice", "old.example.com/twice", to) }
@@ -77,4 +77,26 @@ import_test!(what_is_checked_before_it_is_written_tells_a_duplicate_from_a_colli
     let report = world.import_by(crossdock_imports::Conflict::Fail).await;
     assert_eq!((counters(&report), report.slugs), (counters(&dry), dry.slugs), "{:?}", report.reason);
     assert_eq!(world.slugs().await, ["go.example.com/between", "go.example.com/twice"]);
+});
+
+import_test!(c36_two_records_without_an_id_are_two_records_even_with_the_same_bytes, world, {
+    let nameless = || record(NAMELESS, "old.example.com/x", "https://example.com/x");
+    world.account.set(&[nameless(), other("between"), nameless()]);
+    let report = world.import().await;
+    assert_eq!(counters(&report), [1, 0, 0, 0, 0, 0, 2]);
+    assert_eq!(
+        world.reasons(&report).await,
+        [told("", "failed", "missing_id"), told("", "failed", "missing_id")]
+    );
+    assert_eq!(world.quarantined(&report).await.len(), 2);
+    // A dry run foretells the same.
+    assert_eq!(counters(&world.dry_run().await)[6], 2);
+});
+
+import_test!(c31_an_id_that_also_came_unreadable_fails_both, world, {
+    let unreadable = Record { to: "unreadable".into(), ..link(0, "") };
+    world.account.set(&[link(0, "https://example.com/1"), other("between"), unreadable]);
+    let report = world.import().await;
+    assert_eq!(counters(&report), [1, 0, 0, 0, 0, 0, 2]);
+    assert_eq!(world.slugs().await, ["go.example.com/between"]);
 });

@@ -122,6 +122,58 @@ import_test!(after_an_undo_everything_comes_again, world, {
     assert!(world.verify(&report).await.holds);
 });
 
+import_test!(a1_15_after_the_undo_of_a_failed_import_everything_comes_again, world, {
+    world.account.set(&account());
+    world.account.page_size(2);
+    world.account.refuse_from(2);
+    let failed = world.import().await;
+    assert_eq!((failed.status, failed.imported), (engine::Status::Failed, 2));
+
+    let undone = world.imports.undo(Some(world.workspace), failed.id).await.unwrap();
+    assert_eq!(undone.removed, 2);
+    world.account.refuse_from(usize::MAX);
+    // Going on would leave out what was taken back.
+    let error = world.imports.resume(Some(world.workspace), failed.id, None).await.unwrap_err();
+    assert!(matches!(error, imports::Error::State { wanted: "resumed", .. }), "{error}");
+    assert_eq!(world.imports.unfinished(&world.plain()).await.unwrap(), None);
+    let report = world.import().await;
+    assert_eq!(counters(&report), [4, 0, 0, 0, 0, 0, 0]);
+    assert!(world.verify(&report).await.holds);
+});
+
+import_test!(a_link_without_a_date_keeps_the_one_it_got_here, world, {
+    world.account.set(&account());
+    world.import().await;
+    let before = world.link("u").await;
+    let mut changed = account();
+    changed[3].title = Some("A title".into());
+    world.account.set(&changed);
+    let report = world.import().await;
+    assert_eq!(counters(&report), [0, 1, 3, 0, 0, 0, 0]);
+    let after = world.link("u").await;
+    assert_eq!(after.content.created_at, before.content.created_at);
+    assert_eq!(after.content.title.unwrap().as_str(), "A title");
+    assert!(world.verify(&report).await.holds);
+});
+
+import_test!(slugs_do_not_go_to_a_domain_of_the_vendor, world, {
+    let theirs = world.add_domain(crate::world::VENDOR_HOST, CaseMode::Sensitive).await;
+    let mapped = imports::Filter {
+        map_domain: [("old.example.com".to_owned(), theirs.host.to_string())].into(),
+        ..imports::Filter::default()
+    };
+    for new in [
+        imports::NewImport { domain: Some(theirs.host.clone()), ..world.plain() },
+        imports::NewImport { filter: mapped, ..world.plain() },
+    ] {
+        let error = world.imports.start(&new, crate::world::token()).await.unwrap_err();
+        assert!(
+            matches!(&error, imports::Error::VendorsDomain(host) if host == theirs.host.as_str()),
+            "{error}"
+        );
+    }
+});
+
 import_test!(an_undo_leaves_what_a_later_import_wrote, world, {
     world.account.set(&account());
     let first = world.import().await;

@@ -258,3 +258,47 @@ import_test!(what_the_vendor_deleted_is_left_out_and_listed, world, {
     assert_eq!((counters(&report), report.outcome), ([2, 0, 0, 0, 1, 0, 0], Some("clean")));
     assert_eq!(world.reasons(&report).await, [told("gone", "filtered", "deleted_at_source")]);
 });
+
+import_test!(b10_what_a_link_leaves_behind_is_told_for_each_link, world, {
+    let long = "t".repeat(2_000);
+    world.account.set(&[
+        Record { qr_code: true, ..record("qr", "old.example.com/qr", "https://example.com/") },
+        Record {
+            tags: vec!["short".into(), long.clone()],
+            ios: Some("javascript:alert(1)".into()),
+            ..record("refused", "old.example.com/refused", "https://example.com/")
+        },
+        record("whole", "old.example.com/whole", "https://example.com/"),
+    ]);
+    let report = world.import().await;
+    assert_eq!((report.outcome, counters(&report)), (Some("clean"), [3, 0, 0, 0, 0, 0, 0]));
+    let log = world.log(&report).await;
+    let codes: Vec<_> = log.iter().map(|entry| (entry.outcome.as_str(), entry.reason.as_str())).collect();
+    assert_eq!(codes, [("imported", "left_behind"), ("imported", "left_behind")]);
+    assert_eq!(log[0].detail, "did not come over: qr_codes");
+    assert!(
+        log[1].detail.contains("tag 'tttt") && log[1].detail.contains("ios_url 'javascript:alert(1)'"),
+        "{}",
+        log[1].detail
+    );
+    assert!(world.link("refused").await.content.ios_url.is_none());
+    // A second import has nothing to tell.
+    let again = world.import().await;
+    assert_eq!((counters(&again), world.log(&again).await.len()), ([0, 0, 3, 0, 0, 0, 0], 0));
+});
+
+import_test!(links_that_left_something_behind_leave_room_in_the_log_for_those_that_failed, world, {
+    let mut records: Vec<Record> = (0..1_200)
+        .map(|number| Record {
+            qr_code: true,
+            ..record(&format!("q{number}"), &format!("old.example.com/q{number}"), "https://example.com/")
+        })
+        .collect();
+    records.push(record("bad", "old.example.com/bad", ""));
+    world.account.set(&records);
+    let report = world.import().await;
+    assert_eq!((report.imported, report.failed), (1_200, 1));
+    let log = world.log(&report).await;
+    assert_eq!(log.len(), 501);
+    assert_eq!(log[500].reason, "missing_destination");
+});

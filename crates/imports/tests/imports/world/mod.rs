@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use vendor::{Account, TestVendor};
-pub(crate) use vendor::{Record, VENDOR, VENDOR_HOST, record};
+pub(crate) use vendor::{NAMELESS, Record, VENDOR, VENDOR_HOST, record};
 
 /// Nothing in these tests takes this long; it turns a hang into a failure.
 const PATIENCE: Duration = Duration::from_secs(120);
