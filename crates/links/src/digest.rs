@@ -138,7 +138,7 @@ mod tests {
 
     use super::*;
     use crate::values::{Json, Name, Text};
-    use crate::{Destination, RedirectCode, Slug};
+    use crate::{Destination, Geo, RedirectCode, Slug};
 
     fn content() -> Content {
         Content::to(Destination::new("https://example.com/").unwrap(), Timestamp::from_micros(1))
@@ -164,7 +164,7 @@ mod tests {
             ("archived", |c| c.archived = true),
             ("expires_at", |c| c.expires_at = Some(Timestamp::from_micros(0))),
             ("password_protected", |c| c.password_protected = true),
-            ("geo", |c| c.geo = Some(Json::new("{}").unwrap())),
+            ("geo", |c| c.geo = Some(Geo::default().into())),
             ("utm", |c| c.utm = Some(Json::new("{}").unwrap())),
             ("imported_clicks", |c| c.imported_clicks = Some(0)),
             ("external_id", |c| c.external_id = Some(Name::new("x").unwrap())),

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::destination::shown;
-use crate::values::Json;
 use crate::{Destination, DestinationError};
 
 /// A country's code of two letters, in upper case (ISO 3166-1 alpha-2). Whether the country exists is not known here.
@@ -94,12 +93,27 @@ impl Geo {
     }
 }
 
-impl From<Geo> for Json {
-    /// `{"DE":"https://…"}`, the form in which it is stored.
+/// Destinations by country in the form in which they are stored, `{"DE":"https://…"}`. It is made of a [`Geo`] alone, so
+/// that nothing unchecked gets into a link; what was stored before is kept byte for byte.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct GeoJson(String);
+
+impl GeoJson {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn stored(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<Geo> for GeoJson {
     fn from(geo: Geo) -> Self {
         let texts: BTreeMap<&str, &str> =
             geo.0.iter().map(|(country, url)| (country.as_str(), url.as_str())).collect();
-        Self::stored(serde_json::to_string(&texts).expect("a map of texts is JSON"))
+        Self(serde_json::to_string(&texts).expect("a map of texts is JSON"))
     }
 }
 
@@ -118,7 +132,7 @@ mod tests {
             [Country(*b"AT"), Country(*b"DE")]
         );
         let stored = r#"{"AT":"market://details?id=x","DE":"https://example.de/ü"}"#;
-        assert_eq!(Json::from(geo).as_str(), stored);
+        assert_eq!(GeoJson::from(geo).as_str(), stored);
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub use domains::{
 };
 pub use error::{Error, Result};
 pub use fallback::Fallback;
-pub use geo::{Country, Geo, GeoError};
+pub use geo::{Country, Geo, GeoError, GeoJson};
 pub use host::{Host, HostError};
 pub use link::{
     Content, Link, LinkSlug, NewLink, NewOrigin, Place, Provenance, SOURCE_ID_LENGTH_MAX, SourceKey,

@@ -3,7 +3,7 @@
 use db::{Id, Timestamp};
 
 use crate::values::{Json, Name, Text};
-use crate::{Destination, Host, RedirectCode, Slug};
+use crate::{Destination, GeoJson, Host, RedirectCode, Slug};
 
 /// What people can set on a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +36,8 @@ pub struct Content {
     pub ios_url: Option<Destination>,
     /// Where visitors on Android go.
     pub android_url: Option<Destination>,
-    /// Destinations by country; made of a [`Geo`](crate::Geo) by `into`, which checks them.
-    pub geo: Option<Json>,
+    /// Destinations by country; made of a [`Geo`](crate::Geo) by `into`.
+    pub geo: Option<GeoJson>,
     /// Parameters to add.
     pub utm: Option<Json>,
     /// Clicks counted by another service.

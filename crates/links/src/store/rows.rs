@@ -7,8 +7,8 @@ use sqlx::FromRow;
 
 use crate::values::{Json, Name, Text};
 use crate::{
-    CaseMode, Content, Destination, Domain, Fallback, Host, Link, LinkSlug, Plan, Provenance, RedirectCode,
-    Result, Slug, Workspace,
+    CaseMode, Content, Destination, Domain, Fallback, GeoJson, Host, Link, LinkSlug, Plan, Provenance,
+    RedirectCode, Result, Slug, Workspace,
 };
 
 /// The columns of [`LinkRow`], of `links l LEFT JOIN folders f`.
@@ -129,7 +129,7 @@ fn link(row: LinkRow, slugs: Vec<LinkSlug>, tags: Vec<Name>) -> Result<Link> {
             password_protected: row.password_protected,
             ios_url: row.ios_url.map(Destination::stored),
             android_url: row.android_url.map(Destination::stored),
-            geo: row.geo.map(Json::stored),
+            geo: row.geo.map(GeoJson::stored),
             utm: row.utm.map(Json::stored),
             imported_clicks: row.imported_clicks,
             external_id: row.external_id.map(Name::stored),

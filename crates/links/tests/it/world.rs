@@ -128,6 +128,8 @@ pub(crate) fn content(destination: &str) -> Content {
 /// A content with everything set.
 pub(crate) fn full() -> Content {
     use links::{Json, RedirectCode};
+    let mut geo = links::Geo::default();
+    geo.insert("DE", "https://example.de/").unwrap();
     Content {
         title: Some(Text::new("Ünï \"quoted\" \u{1} \n title")),
         notes: Some(Text::new("")),
@@ -142,7 +144,7 @@ pub(crate) fn full() -> Content {
         password_protected: true,
         ios_url: Some(url("https://apps.example.com/ios")),
         android_url: Some(url("market://details?id=x")),
-        geo: Some(Json::new("{\"DE\":  \"https://example.de/\"}").unwrap()),
+        geo: Some(geo.into()),
         utm: Some(Json::new("{\"utm_source\":\"x\"}").unwrap()),
         imported_clicks: Some(i64::MAX),
         external_id: Some(name("order-1")),
