@@ -21,7 +21,7 @@ pub struct Taken {
 /// Which of these places are taken, as each domain compares slugs.
 ///
 /// # Errors
-/// [`Error::NotFound`] for an unknown domain.
+/// [`Error::NotFound`](crate::Error::NotFound) for an unknown domain.
 pub async fn taken(conn: Conn<'_>, places: &[Place]) -> Result<Vec<Taken>> {
     db::dispatch!(conn, taken_places(places))
 }
