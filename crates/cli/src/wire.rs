@@ -9,8 +9,8 @@ use engine::metrics::Metrics;
 use engine::{Limits, Runner, Source, SourceError, Store};
 use imports::{AfterCommit, Filter, ImportKind, Imports, Mapper, Token, Vault, Vendor};
 use prometheus_client::registry::Registry;
+use vendors::Surroundings;
 use vendors::bitly::{Bitly, BitlyMapper, BitlyOptions};
-use vendors::{Secret, Surroundings};
 
 use crate::args::{Pace, SourceArgs};
 
@@ -35,7 +35,7 @@ impl BitlyVendor {
 
     /// The account that a token opens.
     pub(crate) fn account(&self, filter: &Filter, token: &Token) -> Result<Bitly, SourceError> {
-        let mut options = BitlyOptions::new(Secret::new(token.expose()));
+        let mut options = BitlyOptions::new(token.clone());
         if let Some(url) = &self.source.base_url {
             options.base_url.clone_from(url);
         }

@@ -1,7 +1,7 @@
 //! The conflict rules: what becomes of a record, given what the target holds.
 //!
-//! Deciding is pure. A [`Question`] says what a chunk needs to know, [`Knowledge`] is the target's answer, and the
-//! [`Decider`] takes the records in order: same records, same order and same target give the same slugs.
+//! Deciding is pure. `Knowledge` is what the target holds of what a chunk asks for, and the `Decider` takes the records
+//! in order: same records, same order and same target give the same slugs.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -550,7 +550,7 @@ fn written(
     Written {
         source_id: Some(source.id().to_owned()),
         label: Some(label),
-        reference: Some(format!("{}:{}", source.vendor(), source.id())),
+        reference: Some(source.reference()),
         outcome,
         reason,
         digest,

@@ -206,8 +206,8 @@ impl Imports {
         self.move_to(workspace, id, Status::Cancelled, "cancelled").await
     }
 
-    /// Lets the import go on from its checkpoint, with a new token if one is given. A running import whose token this
-    /// process does not have takes it and goes on.
+    /// Lets the import go on from its checkpoint, with a new token if one is given. A running import takes it at once:
+    /// one without a token begins to fetch, one with a token makes its next request with the new one.
     pub async fn resume(
         &self,
         workspace: Option<Id>,

@@ -1,13 +1,13 @@
 //! The short-link domain: workspaces, domains, links with their slugs, tags and folders, API tokens, clicks.
 //!
 //! It knows what a link is and keeps it, on SQLite and on Postgres. It refuses to know how links are moved here
-//! (no engine, no vendors) and how they are asked for (no HTTP): a redirect is [`resolve`] plus a rule of the
-//! caller's, a import is [`taken`], [`insert_links`] and [`update_imported`] in the caller's transaction.
+//! (no engine, no vendors) and how they are asked for (no HTTP): a redirect is [`resolve()`] plus a rule of the
+//! caller's, an import is [`taken()`], [`insert_links`] and [`update_imported`] in the caller's transaction.
 //!
 //! - Values that are valid once they exist: [`Slug`], [`Host`], [`Destination`], [`Fallback`], [`ApiToken`], …
 //! - One at a time, for people and the API: [`create_link`], [`update_link`], [`delete_link`], [`list_links`], …
 //! - By the hundred, for imports: [`insert_links`], [`update_imported`], [`undo_job`], …
-//! - For redirects: [`resolve`], [`record_clicks`], and [`changes_since`], by which every node's cache learns what to
+//! - For redirects: [`resolve()`], [`record_clicks`], and [`changes_since`], by which every node's cache learns what to
 //!   forget.
 //!
 //! Time is an argument. Functions that write take a transaction, and after an error it must be rolled back.

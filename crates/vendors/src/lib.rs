@@ -10,10 +10,11 @@
 //!
 //! ```no_run
 //! use crossdock_vendors::bitly::{Bitly, BitlyOptions};
-//! use crossdock_vendors::{Secret, Surroundings};
+//! use crossdock_vendors::Surroundings;
+//! use imports::Token;
 //!
 //! # async fn example() -> Result<(), engine::SourceError> {
-//! let options = BitlyOptions::new(Secret::new("a token from a prompt"));
+//! let options = BitlyOptions::new(Token::new("a token from a prompt"));
 //! let bitly = Bitly::new(options, Surroundings::default())?;
 //! println!("{}", bitly.survey().await?.calls);
 //! # Ok(())
@@ -36,5 +37,4 @@ mod record;
 mod short_url;
 mod texts;
 
-pub use secret::Secret;
 pub use surroundings::Surroundings;

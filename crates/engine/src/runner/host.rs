@@ -255,28 +255,13 @@ enum End {
 
 /// The loops, from their start to their joint end.
 async fn run(context: &Arc<Context>) -> Result<End, HostError> {
-    let source = match context.kind.source(&context.job).await {
-        Ok(source) => source,
-        Err(error) => {
-            // What is staged needs no source.
-            context.stop_with(error.into());
-            None
-        }
-    };
-    if let Some(source) = &source {
-        partition(context, &**source).await?;
-    }
     let mut loops: JoinSet<Result<(), HostError>> = JoinSet::new();
-    if let Some(source) = &source {
-        for _ in 0..context.fetchers(&**source) {
-            loops.spawn(fetch::fetcher(context.clone(), source.clone()));
-        }
-    }
+    let fetches = start_fetchers(context, &mut loops).await?;
     if context.job.mode == Mode::Stream {
         start_workers(context, &mut loops);
     }
     let result = tokio::select! {
-        result = coordinate(context, &mut loops, source.is_none()) => result,
+        result = coordinate(context, &mut loops, fetches) => result,
         error = watch(context) => Err(error.into()),
     };
     context.halt.cancel();
@@ -287,6 +272,27 @@ async fn run(context: &Arc<Context>) -> Result<End, HostError> {
         }
     }
     result
+}
+
+/// Asks for the source, and fetches if there is one. `false`: its credentials are not known in this process, or it
+/// cannot be had; what is staged needs no source.
+async fn start_fetchers(
+    context: &Arc<Context>,
+    loops: &mut JoinSet<Result<(), HostError>>,
+) -> Result<bool, HostError> {
+    let source = match context.kind.source(&context.job).await {
+        Ok(Some(source)) => source,
+        Ok(None) => return Ok(false),
+        Err(error) => {
+            context.stop_with(error.into());
+            return Ok(false);
+        }
+    };
+    partition(context, &*source).await?;
+    for _ in 0..context.fetchers(&*source) {
+        loops.spawn(fetch::fetcher(context.clone(), source.clone()));
+    }
+    Ok(true)
 }
 
 fn start_workers(context: &Arc<Context>, loops: &mut JoinSet<Result<(), HostError>>) {
@@ -358,7 +364,7 @@ const LOOKS_A_POLL: u32 = 20;
 async fn coordinate(
     context: &Arc<Context>,
     loops: &mut JoinSet<Result<(), HostError>>,
-    without_source: bool,
+    mut fetches: bool,
 ) -> Result<End, HostError> {
     let hosted_since = Instant::now();
     let mut checking = context.job.mode != Mode::Stream;
@@ -393,8 +399,12 @@ async fn coordinate(
             if let Some(end) = finish(context).await? {
                 return Ok(end);
             }
-        } else if without_source && (checking || drained(context).await?) {
-            await_token(context, hosted_since).await?;
+        } else if !fetches {
+            // Somebody may have given the credentials meanwhile.
+            fetches = start_fetchers(context, loops).await?;
+            if !fetches && (checking || drained(context).await?) {
+                await_token(context, hosted_since).await?;
+            }
         }
         tokio::select! {
             () = change.wait() => {}

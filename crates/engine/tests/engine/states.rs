@@ -402,6 +402,23 @@ db::on_both!(
     }
 );
 
+// A process that has no token yet begins to fetch as soon as it is given one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f84_a_token_given_while_the_job_runs_without_one_is_taken_up() {
+    let test = db::testing::TestDatabase::open(db::Kind::Postgres, &[&engine::ROOM]).await;
+    let bench = Bench::serial(test.database.clone(), Script::numbered(40, 10)).await;
+    let bench = bench.limit(|limits| limits.token_grace = std::time::Duration::from_secs(3_600));
+    *bench.kind.has_token.lock() = false;
+    let id = bench.job().await;
+    let going = bench.start();
+    going.moved(id, Status::Running).await;
+    *bench.kind.has_token.lock() = true;
+    let job = going.rest_of(id).await;
+    going.stop().await;
+    assert_eq!((job.status, job.counts.imported), (Status::Completed, 40));
+    test.close().await;
+}
+
 // A stop of the process must not wait for a drain that cannot end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_runner_stops_while_a_job_drains() {

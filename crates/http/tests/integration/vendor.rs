@@ -19,7 +19,7 @@ impl Vendor for TestVendor {
     }
 
     async fn source(&self, _filter: &Filter, token: Token) -> Result<Arc<dyn Source>, SourceError> {
-        if token.expose() != TOKEN {
+        if !token.with(|token| token == TOKEN) {
             return Err(SourceError::Unauthorized("401".into()));
         }
         let profile =

@@ -60,3 +60,27 @@ import_test!(a_finished_import_leaves_no_token_behind, world, {
     world.stop().await;
     assert!(world.vault.get(report.id).is_none());
 });
+
+import_test!(f83_a_token_that_is_pasted_while_the_import_runs_is_used_at_once, world, {
+    world.account.set(
+        &(0..6)
+            .map(|n| record(&format!("r{n}"), &format!("old.example.com/r{n}"), "https://example.com/"))
+            .collect::<Vec<_>>(),
+    );
+    world.account.page_size(2);
+    world.account.close_after(1);
+    let id = world.imports.start(&world.plain(), token()).await.unwrap();
+    // The second page is asked for with the old token and held.
+    world.account.asked().await;
+    world.account.asked().await;
+    world.account.accept("another token");
+    let report = world
+        .imports
+        .resume(Some(world.workspace), id, Some(imports::Token::new("another token")))
+        .await
+        .unwrap();
+    assert_eq!(report.status, Status::Running);
+    world.account.open();
+    let report = world.rest(id).await;
+    assert_eq!((report.status, report.imported), (Status::Completed, 6));
+});

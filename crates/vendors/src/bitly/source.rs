@@ -16,7 +16,9 @@ use super::answers::Answers;
 use super::wire::{self, Group, Groups, Next};
 use super::{BASE_URL, PAGE_SIZE};
 use crate::secret::SecretHeader;
-use crate::{Secret, Surroundings};
+use imports::Token;
+
+use crate::Surroundings;
 
 /// Requests a minute and connections at once that Bitly allows for the list.
 const PACE: Pace = Pace { requests: 150, per: Duration::from_secs(60), concurrent: 5 };
@@ -33,7 +35,7 @@ pub struct BitlyOptions {
     /// The API, without a slash at its end.
     pub base_url: String,
     /// The access token. A clone that is kept can replace it while the source is in use.
-    pub token: Secret,
+    pub token: Token,
     /// The guid of the only group to bring over; all active groups if none is named.
     pub group: Option<String>,
     /// How fast to ask; `None` asks as fast as the API answers.
@@ -45,7 +47,7 @@ pub struct BitlyOptions {
 impl BitlyOptions {
     /// Bitly itself, at the pace it allows, with all groups.
     #[must_use]
-    pub fn new(token: Secret) -> Self {
+    pub fn new(token: Token) -> Self {
         Self {
             base_url: BASE_URL.to_owned(),
             token,
@@ -324,7 +326,7 @@ mod tests {
     use super::*;
 
     fn bitly(base_url: &str, group: Option<&str>) -> Bitly {
-        let mut options = BitlyOptions::new(Secret::new("t"));
+        let mut options = BitlyOptions::new(Token::new("t"));
         options.base_url = base_url.to_owned();
         options.group = group.map(str::to_owned);
         Bitly::new(options, Surroundings::default()).unwrap()

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crossdock_vendors::Surroundings;
 use crossdock_vendors::bitly::{Bitly, BitlyMapper, BitlyOptions, Certainty, LinkCount};
-use crossdock_vendors::{Secret, Surroundings};
 use engine::{Cursor, Page, PartitionSpec, Position, Source, SourceError};
+use imports::Token;
 use imports::{Incoming, IncomingLink, Mapper};
 use simulators::bitly::{Account, Mutation, Options, Running, Server, Shape, Truth};
 use time::OffsetDateTime;
@@ -25,7 +26,7 @@ impl Walked {
         let server =
             Server::start(listen, account, faults.parse().unwrap(), Options::default()).await.unwrap();
         let token = server.token();
-        Self::with(server, |options| options.token = Secret::new(token.as_str()))
+        Self::with(server, |options| options.token = Token::new(token.as_str()))
     }
 
     async fn links(count: u64, faults: &str) -> Self {
@@ -36,7 +37,7 @@ impl Walked {
         // The simulator's answers carry the real date.
         let began = SystemTime::now();
         let clock = TestClock::at(began);
-        let mut options = BitlyOptions::new(Secret::new("wrong-token"));
+        let mut options = BitlyOptions::new(Token::new("wrong-token"));
         options.base_url = server.base_url();
         change(&mut options);
         let surroundings = Surroundings {
@@ -51,7 +52,7 @@ impl Walked {
     fn group(self, guid: &str) -> Self {
         let token = self.server.token();
         Self::with(self.server, |options| {
-            options.token = Secret::new(token);
+            options.token = Token::new(token);
             options.group = Some(guid.to_owned());
         })
     }
@@ -71,7 +72,7 @@ impl Walked {
     /// Every page of every partition, in order.
     async fn pages(&self) -> Result<Vec<Page>, SourceError> {
         let mut pages = Vec::new();
-        for partition in self.bitly.partitions().await? {
+        for partition in self.bitly.partitions().await?.into_iter().filter(|part| part.left_out.is_none()) {
             let mut at = Position::Beginning;
             while at != Position::End {
                 let page = self.bitly.page(&partition, &at).await?;
@@ -224,7 +225,7 @@ async fn records_are_the_bytes_received_and_the_same_position_gives_them_again()
 #[tokio::test]
 async fn f84_a_wrong_token_is_refused_and_shown_nowhere() {
     let walked = Walked::links(10, "none").await;
-    let walked = Walked::with(walked.server, |options| options.token = Secret::new("s3cr3t-wrong"));
+    let walked = Walked::with(walked.server, |options| options.token = Token::new("s3cr3t-wrong"));
     for error in [
         walked.bitly.partitions().await.unwrap_err(),
         walked.first().await.unwrap_err(),
@@ -233,7 +234,7 @@ async fn f84_a_wrong_token_is_refused_and_shown_nowhere() {
         assert!(matches!(error, SourceError::Unauthorized(_)), "{error:?}");
         assert!(!format!("{error} {error:?} {:?}", walked.bitly).contains("s3cr3t"), "{error}");
     }
-    let empty = Walked::with(walked.server, |options| options.token = Secret::new(" "));
+    let empty = Walked::with(walked.server, |options| options.token = Token::new(" "));
     assert!(matches!(empty.bitly.partitions().await, Err(SourceError::Unauthorized(_))));
 }
 
@@ -248,13 +249,13 @@ async fn f84_one_401_in_the_middle_is_survived_and_a_token_that_ended_pauses_the
 #[tokio::test]
 async fn f84_the_walk_goes_on_with_the_token_that_replaces_an_ended_one() {
     let walked = Walked::links(250, "none").await;
-    let secret = Secret::new(walked.server.token());
+    let secret = Token::new(walked.server.token());
     let walked = Walked::with(walked.server, |options| options.token = secret.clone());
     let first = walked.first().await.unwrap();
     let renewed = walked.server.renew_token();
     let error = walked.bitly.page(&walked.partition(), &first.next).await.unwrap_err();
     assert!(matches!(error, SourceError::Unauthorized(_)), "{error:?}");
-    secret.replace(renewed);
+    secret.replace(&Token::new(renewed));
     let second = walked.bitly.page(&walked.partition(), &first.next).await.unwrap();
     assert_eq!(second.records.len(), 100);
 }
@@ -262,14 +263,14 @@ async fn f84_the_walk_goes_on_with_the_token_that_replaces_an_ended_one() {
 #[tokio::test]
 async fn f83_a_token_replaced_during_a_wait_is_the_one_that_is_sent_after_it() {
     let walked = Walked::links(250, "429-bare@2").await;
-    let secret = Secret::new(walked.server.token());
+    let secret = Token::new(walked.server.token());
     let server = Arc::new(walked.server);
     let surroundings = Surroundings {
         clock: Some(Arc::new(walked.clock)),
         chance: None,
         observe: Some(Arc::new({
             let (secret, server) = (secret.clone(), Arc::clone(&server));
-            move |_: &str, _: Duration| secret.replace(server.renew_token())
+            move |_: &str, _: Duration| secret.replace(&Token::new(server.renew_token()))
         })),
     };
     let mut options = BitlyOptions::new(secret);
@@ -308,15 +309,21 @@ async fn a_wrong_group_is_named_with_the_groups_there_are() {
 async fn all_active_groups_are_walked_in_a_fixed_order_and_one_can_be_chosen() {
     let shape = Shape { groups: 3, empty_group: true, ..Shape::default() };
     let walked = Walked::account(Account::shaped(1_000, 3, shape), "none").await;
-    let partitions = walked.bitly.partitions().await.unwrap();
-    assert_eq!(partitions.len(), 4);
-    assert!(partitions.is_sorted_by(|a, b| a.key < b.key));
+    let groups = walked.bitly.partitions().await.unwrap();
+    assert!(groups.is_sorted_by(|a, b| a.key < b.key));
+    let (left, partitions): (Vec<_>, Vec<_>) = groups.iter().partition(|group| group.left_out.is_some());
+    assert_eq!((partitions.len(), left.len()), (4, 1));
+    let why = left[0].left_out.as_deref().unwrap();
+    assert!(why.contains(&left[0].key) && why.ends_with("is not active"), "{why}");
     assert_eq!(mapped(&walked.records().await).links.len(), 1_000);
     let chosen = partitions[1].key.clone();
     let walked = walked.group(&format!(" {chosen} "));
+    let groups = walked.bitly.partitions().await.unwrap();
+    let (left, partitions): (Vec<_>, Vec<_>) = groups.into_iter().partition(|group| group.left_out.is_some());
+    assert_eq!(partitions, [PartitionSpec { key: chosen, expected: None, left_out: None }]);
     assert_eq!(
-        walked.bitly.partitions().await.unwrap(),
-        [PartitionSpec { key: chosen, expected: None, left_out: None }]
+        left.iter().filter(|group| group.left_out.as_deref().unwrap().ends_with("was not chosen")).count(),
+        3
     );
 }
 
@@ -573,7 +580,7 @@ async fn a_survey_gives_what_there_is_where_the_list_is_refused() {
 #[test]
 fn a_source_that_cannot_be_asked_is_refused_at_once() {
     for base_url in ["", "bitly", "ftp://api.example/v4", "https://user:pw@api.example/v4"] {
-        let mut options = BitlyOptions::new(Secret::new("t"));
+        let mut options = BitlyOptions::new(Token::new("t"));
         options.base_url = base_url.to_owned();
         let error = Bitly::new(options, Surroundings::default()).unwrap_err();
         assert!(matches!(error, SourceError::Refused(_)), "{base_url}");

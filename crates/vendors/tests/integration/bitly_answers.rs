@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crossdock_vendors::Surroundings;
 use crossdock_vendors::bitly::{Bitly, BitlyMapper, BitlyOptions, LinkCount};
-use crossdock_vendors::{Secret, Surroundings};
 use engine::{Cursor, Page, PartitionSpec, Position, Source, SourceError};
+use imports::Token;
 use imports::{Incoming, Mapper};
 use upstream::testing::{FixedChance, TestClock};
 
@@ -17,7 +18,7 @@ const END: &str = r#""pagination":{"next":"","search_after":"","size":100}"#;
 async fn bitly(answers: Vec<Canned>) -> (Server, TestClock, Bitly) {
     let server = Server::start(answers).await;
     let clock = TestClock::at(SystemTime::now());
-    let mut options = BitlyOptions::new(Secret::new("t"));
+    let mut options = BitlyOptions::new(Token::new("t"));
     options.base_url = server.base_url.clone();
     let surroundings = Surroundings {
         clock: Some(Arc::new(clock.clone())),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use crossdock_vendors::Surroundings;
 use crossdock_vendors::bitly::{Bitly, BitlyMapper, BitlyOptions};
-use crossdock_vendors::{Secret, Surroundings};
 use db::{Database, Id, Timestamp};
 use engine::metrics::Metrics;
 use engine::{Limits, Runner, Source, SourceError, Status, Store};
@@ -30,7 +30,7 @@ impl Vendor for Account {
     }
 
     async fn source(&self, _filter: &Filter, token: Token) -> Result<Arc<dyn Source>, SourceError> {
-        let mut options = BitlyOptions::new(Secret::new(token.expose()));
+        let mut options = BitlyOptions::new(token.clone());
         options.base_url.clone_from(&self.0.base_url);
         Ok(Arc::new(Bitly::new(options, Surroundings::default())?))
     }

@@ -57,6 +57,8 @@ pub(crate) fn record(id: &str, at: &str, to: &str) -> Record {
 pub(crate) struct Account {
     raw: Mutex<Vec<String>>,
     page_size: AtomicUsize,
+    /// The only token that opens the account.
+    accepted: Mutex<String>,
     /// Records from this one on are refused.
     refused_from: AtomicUsize,
     /// Pages are given out as long as there are permits.
@@ -70,6 +72,7 @@ impl Default for Account {
         Self {
             raw: Mutex::default(),
             page_size: AtomicUsize::new(100),
+            accepted: Mutex::new("a-token-for-tests".into()),
             refused_from: AtomicUsize::new(usize::MAX),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
             asked: Semaphore::new(0),
@@ -88,6 +91,11 @@ impl Account {
 
     pub(crate) fn page_size(&self, size: usize) {
         self.page_size.store(size, Ordering::SeqCst);
+    }
+
+    /// From now on another token opens the account.
+    pub(crate) fn accept(&self, token: &str) {
+        *self.accepted.lock().unwrap() = token.to_owned();
     }
 
     /// Refuses every page that begins at this record or behind it.
@@ -121,9 +129,9 @@ impl Vendor for TestVendor {
     }
 
     async fn source(&self, _filter: &Filter, token: Token) -> Result<Arc<dyn Source>, SourceError> {
-        assert_eq!(token.expose(), "a-token-for-tests");
         Ok(Arc::new(TestSource {
             account: self.0.clone(),
+            token,
             profile: Profile {
                 name: VENDOR,
                 parallel_partitions: 1,
@@ -136,6 +144,7 @@ impl Vendor for TestVendor {
 
 struct TestSource {
     account: Arc<Account>,
+    token: Token,
     profile: Profile,
 }
 
@@ -153,6 +162,10 @@ impl Source for TestSource {
     async fn page(&self, _partition: &PartitionSpec, at: &Position) -> Result<Page, SourceError> {
         self.account.asked.add_permits(1);
         self.account.gate.acquire().await.unwrap().forget();
+        let accepted = self.account.accepted.lock().unwrap().clone();
+        if !self.token.with(|token| token == accepted) {
+            return Err(SourceError::Unauthorized("this token is not accepted".into()));
+        }
         let size = self.account.page_size.load(Ordering::SeqCst);
         let begin: usize = match at {
             Position::At(cursor) => cursor.as_str().parse().unwrap(),
