@@ -98,7 +98,7 @@ async fn journey(
         stop_server.clone().cancelled_owned(),
     ));
     let began = Instant::now();
-    let token = Token::new(&simulator.token());
+    let token = Token::new(simulator.token());
     let (_, id) = start_plain(&parts.jobs, simulator.account().domain(), token).await?;
     parts.http.redirects.domains_changed().await.context("cannot read the domains")?;
     let report = drive(&parts.jobs, id, &stop).await?;
