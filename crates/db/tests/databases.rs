@@ -157,3 +157,20 @@ async fn a_backup_opens_as_a_database_and_never_overwrites() {
     let mut reader = copy.read().await.unwrap();
     assert_eq!(db::dispatch!(reader.conn(), count()).unwrap(), 1);
 }
+
+#[tokio::test]
+async fn the_log_of_a_sqlite_file_may_grow_while_much_is_written() {
+    let test = TestDatabase::empty(Kind::Sqlite).await;
+    for (bulk, pages) in [(false, 4_000_i64), (true, 64_000), (true, 64_000)] {
+        let mut tx = if bulk {
+            test.database.begin_bulk().await.unwrap()
+        } else {
+            test.database.begin().await.unwrap()
+        };
+        let db::Conn::Sqlite(conn) = tx.conn() else { panic!("SQLite") };
+        let set: i64 = sqlx::query_scalar("PRAGMA wal_autocheckpoint").fetch_one(conn).await.unwrap();
+        assert_eq!(set, pages, "bulk: {bulk}");
+        tx.rollback().await.unwrap();
+    }
+    test.close().await;
+}

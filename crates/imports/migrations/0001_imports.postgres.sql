@@ -32,7 +32,7 @@ SELECT p.job_id AS id, p.workspace_id, p.source_vendor, p.source_token_id, p.tar
     COALESCE(c.failed, 0)::BIGINT AS failed_items, COALESCE(c.slugs, 0)::BIGINT AS slugs,
     COALESCE((SELECT jsonb_agg(jsonb_build_object('source_id', n.source_id, 'source_slug', n.label, 'reason', n.code)
             ORDER BY n.part, n.segment, n.ordinal)
-        FROM crossdock.notes n WHERE n.job_id = p.job_id), '[]'::JSONB) AS error_log,
+        FROM crossdock.notes n WHERE n.job_id = p.job_id AND n.code <> 'left_behind'), '[]'::JSONB) AS error_log,
     j.created_at, j.started_at, j.last_progress_at, j.finished_at,
     CASE WHEN j.status = 'failed' THEN j.reason END AS failure_reason
 FROM import_parameters p

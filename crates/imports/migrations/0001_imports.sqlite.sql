@@ -32,7 +32,7 @@ SELECT p.job_id AS id, p.workspace_id, p.source_vendor, p.source_token_id, p.tar
     COALESCE(SUM(c.failed), 0) AS failed_items, COALESCE(SUM(c.targets), 0) AS slugs,
     -- Ordered by a subquery: ORDER BY inside an aggregate needs SQLite 3.44, and people read this file with older shells.
     COALESCE((SELECT json_group_array(json_object('source_id', source_id, 'source_slug', label, 'reason', code))
-        FROM (SELECT n.source_id, n.label, n.code FROM notes n WHERE n.job_id = p.job_id
+        FROM (SELECT n.source_id, n.label, n.code FROM notes n WHERE n.job_id = p.job_id AND n.code <> 'left_behind'
             ORDER BY n.part, n.segment, n.ordinal)), '[]') AS error_log,
     j.created_at, j.started_at, j.last_progress_at, j.finished_at,
     CASE WHEN j.status = 'failed' THEN j.reason END AS failure_reason

@@ -19,6 +19,9 @@ use crate::{Conflict, ERROR_LOG_CAP, MAX_SUFFIX};
 /// A domain and what it compares of a slug.
 type Key = (Id, String);
 
+/// The reason code of a link that came over without some of what it had. The view `import_jobs` knows it, too.
+pub(crate) const LEFT_BEHIND: &str = "left_behind";
+
 /// Links of which is told what they left behind: half of the error log, so that there is room for those that failed.
 const LEFT_BEHIND_TOLD: usize = ERROR_LOG_CAP as usize / 2;
 
@@ -523,7 +526,7 @@ impl Remarks {
     fn reason(mut self) -> Option<Reason> {
         let left = (!self.left_behind.is_empty())
             .then(|| format!("did not come over: {}", self.left_behind.join(", ")));
-        let code = if self.renamed.is_empty() { "left_behind" } else { "slug_suffixed" };
+        let code = if self.renamed.is_empty() { LEFT_BEHIND } else { "slug_suffixed" };
         self.renamed.extend(left);
         (!self.renamed.is_empty()).then(|| Reason::new(code, self.renamed.join("; ")))
     }

@@ -7,6 +7,7 @@ use engine::store::{history, jobs, partitions};
 use engine::{JobId, Mode, NewJob, Status, Store};
 use links::{Domain, Host};
 
+use crate::decide::LEFT_BEHIND;
 use crate::kind::{KIND, Words};
 use crate::store::{postgres, sqlite};
 use crate::{
@@ -180,8 +181,18 @@ impl Imports {
         Ok(history::segments(reader.conn(), id).await?)
     }
 
-    /// The import's error log, at most [`ERROR_LOG_CAP`] entries.
+    /// The import's error log, at most [`ERROR_LOG_CAP`] entries: records that did not come over, and slugs that came
+    /// over under another name.
     pub async fn error_log(&self, id: JobId) -> Result<Vec<LogEntry>> {
+        self.log(id, |entry| entry.reason != LEFT_BEHIND).await
+    }
+
+    /// Links that came over without some of what they had at the source; as many as the error log has room for.
+    pub async fn remarks(&self, id: JobId) -> Result<Vec<LogEntry>> {
+        self.log(id, |entry| entry.reason == LEFT_BEHIND).await
+    }
+
+    async fn log(&self, id: JobId, wanted: impl Fn(&LogEntry) -> bool) -> Result<Vec<LogEntry>> {
         let mut reader = self.database().read().await?;
         let notes = history::notes(reader.conn(), id, ERROR_LOG_CAP).await?;
         Ok(notes
@@ -193,6 +204,7 @@ impl Imports {
                 reason: note.code,
                 detail: note.detail,
             })
+            .filter(wanted)
             .collect())
     }
 

@@ -152,7 +152,7 @@ pub(super) async fn finish(
     Ok(exit_of(report))
 }
 
-fn sentence(report: &ImportReport) -> String {
+pub(super) fn sentence(report: &ImportReport) -> String {
     let outcome = report.outcome.map_or_else(String::new, |outcome| format!(" ({outcome})"));
     let reason = report.reason.as_deref().map_or_else(String::new, |reason| format!("\n  {reason}"));
     format!(
@@ -181,14 +181,22 @@ async fn tell_log(imports: &Imports, report: &ImportReport) -> anyhow::Result<()
     for partition in report.partitions.iter().filter(|partition| partition.status == "left_out") {
         say(format!("  left out: {}", partition.reason.as_deref().unwrap_or(&partition.key)));
     }
-    let mut log = imports.error_log(report.id).await?;
-    // What did not come over at all before what came over with a remark.
-    log.sort_by_key(|entry| matches!(entry.outcome.as_str(), "imported" | "updated"));
+    let log = imports.error_log(report.id).await?;
     for entry in log.iter().take(LOG_SHOWN) {
         say(format!("  {}: {} ({})", entry.outcome, entry.detail, entry.reason));
     }
     if log.len() > LOG_SHOWN {
         say(format!("  … and more: crossdock job show {}", report.id));
+    }
+    let remarks = imports.remarks(report.id).await?;
+    if let Some(first) = remarks.first() {
+        say(format!(
+            "  {} links came over without something they had, for example {}: {}; crossdock job show {} lists them",
+            remarks.len(),
+            first.source_slug.as_deref().unwrap_or("one"),
+            first.detail,
+            report.id
+        ));
     }
     Ok(())
 }

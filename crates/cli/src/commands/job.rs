@@ -5,7 +5,7 @@ use engine::{JobId, Status};
 use imports::{ImportReport, Imports};
 use prometheus_client::registry::Registry;
 
-use super::import::{drive, finish};
+use super::import::{drive, finish, sentence};
 use super::{exit_of, open, print, print_json, say, stop_on_signal};
 use crate::args::{Job, JobAction, JobResume, SourceArgs};
 use crate::exit::{Exit, usage};
@@ -90,11 +90,26 @@ async fn show(imports: &Imports, id: JobId, json: bool) -> anyhow::Result<Exit> 
     let report = imports.get(None, id).await.map_err(person)?;
     let history = imports.history(id).await?;
     let log = imports.error_log(id).await?;
+    let remarks = imports.remarks(id).await?;
     if json {
-        print_json(&serde_json::json!({ "job": report, "history": history, "error_log": log }))?;
+        let whole = serde_json::json!({
+            "job": report, "history": history, "error_log": log, "remarks": remarks,
+        });
+        print_json(&whole)?;
         return Ok(exit_of(&report));
     }
-    print(serde_json::to_string_pretty(&report)?)?;
+    print(sentence(&report))?;
+    print(format!(
+        "  from {} to {}; slugs that are taken: {}",
+        report.vendor, report.domain, report.conflict
+    ))?;
+    for partition in &report.partitions {
+        let reason = partition.reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
+        print(format!(
+            "  part {} {}, {} records{reason}",
+            partition.key, partition.status, partition.records
+        ))?;
+    }
     print("history:")?;
     for line in &history {
         print(format!(
@@ -119,7 +134,7 @@ async fn show(imports: &Imports, id: JobId, json: bool) -> anyhow::Result<Exit> 
             seconds(line.process_micros),
         ))?;
     }
-    for entry in &log {
+    for entry in log.iter().chain(&remarks) {
         print(format!("  {}: {} ({})", entry.outcome, entry.detail, entry.reason))?;
     }
     Ok(exit_of(&report))

@@ -52,8 +52,9 @@ async fn show(api: &Shared, text: &str) -> Result<Html, Problem> {
     let report = api.imports.get(None, id).await?;
     let history = api.imports.history(id).await?;
     let log = api.imports.error_log(id).await?;
+    let remarks = api.imports.remarks(id).await?;
     let title = format!("Import from {} to {}", vendor(&report.vendor), report.domain);
-    Ok(Html(page(&title, refresh(report.status), &content(&title, &report, &history, &log))))
+    Ok(Html(page(&title, refresh(report.status), &content(&title, &report, &history, &log, &remarks))))
 }
 
 /// The vendor's name as it writes itself.
@@ -72,7 +73,13 @@ fn refresh(status: Status) -> Option<u32> {
     }
 }
 
-fn content(title: &str, report: &ImportReport, history: &[SegmentLine], log: &[LogEntry]) -> Markup {
+fn content(
+    title: &str,
+    report: &ImportReport,
+    history: &[SegmentLine],
+    log: &[LogEntry],
+    remarks: &[LogEntry],
+) -> Markup {
     html! {
         h1 { (title) }
         p {
@@ -87,6 +94,8 @@ fn content(title: &str, report: &ImportReport, history: &[SegmentLine], log: &[L
         }
         (left_behind(report))
         (errors(report, log))
+        (parts(report))
+        (left_behind_by_links(remarks))
         (segments(history))
         p.soft { "Import " code { (report.id) } ", made " (report.created_at) }
     }
@@ -182,6 +191,35 @@ fn errors(report: &ImportReport, log: &[LogEntry]) -> Markup {
                     p.soft { "The first " (LOG_SHOWN) " of " (number(entries(report, log))) "." }
                 }
             }
+        }
+    }
+}
+
+/// Parts of the account that did not come over, if there are any.
+fn parts(report: &ImportReport) -> Markup {
+    let missing: Vec<_> = report
+        .partitions
+        .iter()
+        .filter(|part| matches!(part.status.as_str(), "left_out" | "broken"))
+        .collect();
+    html! {
+        @if !missing.is_empty() {
+            h2 { "Parts of the account that did not come over" }
+            ul { @for part in missing { li { (part.reason.as_deref().unwrap_or(&part.key)) } } }
+        }
+    }
+}
+
+fn left_behind_by_links(remarks: &[LogEntry]) -> Markup {
+    html! {
+        @if !remarks.is_empty() {
+            h2 { "Links that came over without something" }
+            ul {
+                @for entry in remarks.iter().take(LOG_SHOWN) {
+                    li { (entry.source_slug.as_deref().unwrap_or("")) ": " (entry.detail) }
+                }
+            }
+            @if remarks.len() > LOG_SHOWN { p.soft { "The first " (LOG_SHOWN) "; the API gives all that are kept." } }
         }
     }
 }

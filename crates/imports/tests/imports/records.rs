@@ -272,7 +272,8 @@ import_test!(b10_what_a_link_leaves_behind_is_told_for_each_link, world, {
     ]);
     let report = world.import().await;
     assert_eq!((report.outcome, counters(&report)), (Some("clean"), [3, 0, 0, 0, 0, 0, 0]));
-    let log = world.log(&report).await;
+    assert_eq!(world.log(&report).await.len(), 0);
+    let log = world.remarks(&report).await;
     let codes: Vec<_> = log.iter().map(|entry| (entry.outcome.as_str(), entry.reason.as_str())).collect();
     assert_eq!(codes, [("imported", "left_behind"), ("imported", "left_behind")]);
     assert_eq!(log[0].detail, "did not come over: qr_codes");
@@ -284,7 +285,7 @@ import_test!(b10_what_a_link_leaves_behind_is_told_for_each_link, world, {
     assert!(world.link("refused").await.content.ios_url.is_none());
     // A second import has nothing to tell.
     let again = world.import().await;
-    assert_eq!((counters(&again), world.log(&again).await.len()), ([0, 0, 3, 0, 0, 0, 0], 0));
+    assert_eq!((counters(&again), world.remarks(&again).await.len()), ([0, 0, 3, 0, 0, 0, 0], 0));
 });
 
 import_test!(links_that_left_something_behind_leave_room_in_the_log_for_those_that_failed, world, {
@@ -298,7 +299,6 @@ import_test!(links_that_left_something_behind_leave_room_in_the_log_for_those_th
     world.account.set(&records);
     let report = world.import().await;
     assert_eq!((report.imported, report.failed), (1_200, 1));
-    let log = world.log(&report).await;
-    assert_eq!(log.len(), 501);
-    assert_eq!(log[500].reason, "missing_destination");
+    assert_eq!(world.remarks(&report).await.len(), 500);
+    assert_eq!(world.reasons(&report).await, [told("bad", "failed", "missing_destination")]);
 });

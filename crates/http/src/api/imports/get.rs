@@ -17,5 +17,6 @@ pub(crate) async fn handle(
     let report = api.imports.get(Some(caller.workspace), id).await?;
     let history = api.imports.history(id).await?;
     let error_log = api.imports.error_log(id).await?;
-    Ok(axum::Json(WholeView { view: ImportView::new(&api, report), history, error_log }))
+    let remarks = api.imports.remarks(id).await?;
+    Ok(axum::Json(WholeView { view: ImportView::new(&api, report), history, error_log, remarks }))
 }

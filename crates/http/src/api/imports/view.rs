@@ -27,6 +27,8 @@ pub(crate) struct WholeView {
     pub(crate) view: ImportView,
     pub(crate) history: Vec<SegmentLine>,
     pub(crate) error_log: Vec<LogEntry>,
+    /// Links that came over without some of what they had at the source.
+    pub(crate) remarks: Vec<LogEntry>,
 }
 
 impl ImportView {

@@ -224,6 +224,10 @@ impl World {
         self.imports.error_log(report.id).await.unwrap()
     }
 
+    pub(crate) async fn remarks(&self, report: &ImportReport) -> Vec<LogEntry> {
+        self.imports.remarks(report.id).await.unwrap()
+    }
+
     /// The error log as (source id, outcome, reason).
     pub(crate) async fn reasons(&self, report: &ImportReport) -> Vec<(String, String, String)> {
         let log = self.log(report).await;
