@@ -141,8 +141,13 @@ impl Kind for Bench {
     }
 
     async fn source(&self, _job: &Job) -> Result<Option<Arc<dyn Source>>, SourceError> {
-        let profile =
-            Profile { name: "maker", parallel_partitions: 1, stalled_is_end: false, stateful_cursor: false };
+        let profile = Profile {
+            name: "maker",
+            parallel_partitions: 1,
+            stalled_is_end: false,
+            prefetch: true,
+            stateful_cursor: false,
+        };
         Ok(Some(Arc::new(Maker { profile, shape: self.shape })))
     }
 

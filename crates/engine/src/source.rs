@@ -54,6 +54,9 @@ pub struct Profile {
     pub parallel_partitions: usize,
     /// Whether an empty page that repeats its own cursor is this source's way to say "the end".
     pub stalled_is_end: bool,
+    /// Whether the next page is asked for while the one before is being committed. A crash then costs two requests
+    /// instead of one, which a source that counts them by the month does not give away.
+    pub prefetch: bool,
     /// Whether the source's cursor may repeat while the rows move on (a stateful session).
     pub stateful_cursor: bool,
 }

@@ -139,8 +139,9 @@ impl Sink for LinkSink {
             for (link, kept) in &step.kept {
                 tracing::info!(job = %job, link.id = %link, reason = ?kept, "import: undo left a link where it is");
             }
-            if step.removed > 0 || step.next.is_none() {
-                return Ok(i64::try_from(step.removed).unwrap_or(i64::MAX));
+            let done = step.removed + step.restored;
+            if done > 0 || step.next.is_none() {
+                return Ok(i64::try_from(done).unwrap_or(i64::MAX));
             }
         }
     }

@@ -11,6 +11,8 @@ use crate::{Error, Imports, Result};
 pub struct UndoReport {
     /// Links removed, with their slugs; they come again with the next import.
     pub removed: u64,
+    /// Links that the import had updated, and that are what they were before it.
+    pub restored: u64,
     /// Links left because somebody edited them here.
     pub edited: u64,
     /// Links left because a later import wrote them.
@@ -44,6 +46,7 @@ impl Imports {
             let step = links::undo_job(&mut tx, id.0, after, AT_ONCE).await?;
             tx.commit().await?;
             done.removed += step.removed;
+            done.restored += step.restored;
             for (_, kept) in &step.kept {
                 *match kept {
                     links::Kept::Edited => &mut done.edited,

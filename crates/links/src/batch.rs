@@ -132,7 +132,16 @@ pub async fn update_imported(
     // Locks the domains first, as everywhere.
     let wanted =
         rows_of_slugs(tx, workspace_id, updates.iter().map(|u| (u.link_id, u.new_slugs.as_slice()))).await?;
+    if let Some(job) = job {
+        let ids: Vec<Id> = updates.iter().map(|update| update.link_id).collect();
+        db::dispatch!(tx.conn(), keep_befores(job, &ids))?;
+    }
     let written = rewrite(tx, workspace_id, &rewrites, job, now).await?;
+    let stale: Vec<Id> =
+        updates.iter().map(|update| update.link_id).filter(|id| !written.contains(id)).collect();
+    if let (Some(job), false) = (job, stale.is_empty()) {
+        db::dispatch!(tx.conn(), delete_befores(job, &stale))?;
+    }
     let wanted: Vec<SlugValues> = wanted.into_iter().filter(|row| written.contains(&row.link_id)).collect();
     if !wanted.is_empty() && db::dispatch!(tx.conn(), insert_slugs(&wanted))? < wanted.len() as u64 {
         let lost = db::dispatch!(tx.conn(), lost_slugs(&wanted))?;
@@ -158,7 +167,6 @@ pub async fn update_imported(
         .collect();
     db::dispatch!(tx.conn(), update_origins(workspace_id, &origins))?;
     changes::announce_links(tx, &updated).await?;
-    let stale = updates.iter().map(|update| update.link_id).filter(|id| !written.contains(id)).collect();
     Ok(Updated { updated, stale, lost: Vec::new() })
 }
 

@@ -38,8 +38,8 @@ pub(super) async fn run(args: &Job, address: &Address, file: &File) -> anyhow::R
                 print_json(&done)?;
             } else {
                 print(format!(
-                    "removed {} links; left {} edited here, {} written by a later import, {} deleted before",
-                    done.removed, done.edited, done.written_by_another_job, done.deleted
+                    "removed {} links, put {} back; left {} edited here, {} written by a later import, {} deleted before",
+                    done.removed, done.restored, done.edited, done.written_by_another_job, done.deleted
                 ))?;
             }
             Ok(Exit::Clean)

@@ -1,7 +1,8 @@
 //! Stage one: a fetcher takes a partition's lease and follows its cursor, page by page.
 //!
-//! While a page is being committed, the next one is being fetched. A page that is durable is never asked for again; a
-//! crash costs at most the page whose commit was under way and the one being fetched beside it. What a page transaction could not answer for (a connection lost at COMMIT) is looked up, never sent again.
+//! While a page is being committed, the next one is being fetched, unless the source's profile says no. A page that is
+//! durable is never asked for again; a crash costs at most the page whose commit was under way and the one being fetched
+//! beside it. What a page transaction could not answer for (a connection lost at COMMIT) is looked up, never sent again.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -273,7 +274,7 @@ impl Fetch<'_> {
         }
     }
 
-    /// Commits a page while the next one is being fetched. A failure to fetch is dealt with by the next round, after
+    /// Commits a page, and meanwhile fetches the next one if the source does not mind. A failure to fetch is dealt with by the next round, after
     /// the commit.
     async fn commit_and_ask(
         &mut self,
@@ -289,7 +290,7 @@ impl Fetch<'_> {
         }
         let asking = ask(context, source, &spec, next, lost);
         tokio::pin!(asking);
-        let early = {
+        let early = if self.profile.prefetch {
             let committing = self.commit(commit);
             tokio::pin!(committing);
             let first = match select(&mut committing, &mut asking).await {
@@ -306,6 +307,9 @@ impl Fetch<'_> {
                     Some(asked)
                 }
             }
+        } else {
+            self.commit(commit).await?;
+            None
         };
         let asked = match early {
             Some(asked) => asked,

@@ -402,6 +402,33 @@ db::on_both!(
     }
 );
 
+// dlt-hub/dlt#215: a kill costs one request at most where the source counts them.
+db::on_both!(
+    a1_without_prefetch_a_page_is_durable_before_the_next_is_asked_for,
+    [&engine::ROOM],
+    |database| async move {
+        let script = Script::numbered(200, 10).profile_with(|profile| profile.prefetch = false);
+        let doors: Vec<Door> = (1..20)
+            .map(|page| {
+                let door = Door::default();
+                script.add_once(0, page, Fault::Held(door.clone()));
+                door
+            })
+            .collect();
+        let bench = Bench::serial(database, script).await;
+        let id = bench.job().await;
+        let going = bench.start();
+        for (door, asked) in doors.iter().zip(1_i64..) {
+            door.reached().await;
+            let durable = sql::count(&bench.database, "SELECT SUM(pages) FROM crossdock.partitions").await;
+            assert_eq!(durable, asked, "page {asked} is asked for");
+            door.open();
+        }
+        assert_eq!(going.rest_of(id).await.counts.imported, 200);
+        going.stop().await;
+    }
+);
+
 // A process that has no token yet begins to fetch as soon as it is given one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f84_a_token_given_while_the_job_runs_without_one_is_taken_up() {

@@ -22,8 +22,13 @@ impl Vendor for TestVendor {
         if !token.with(|token| token == TOKEN) {
             return Err(SourceError::Unauthorized("401".into()));
         }
-        let profile =
-            Profile { name: "test", parallel_partitions: 1, stalled_is_end: false, stateful_cursor: false };
+        let profile = Profile {
+            name: "test",
+            parallel_partitions: 1,
+            stalled_is_end: false,
+            prefetch: true,
+            stateful_cursor: false,
+        };
         Ok(Arc::new(TestSource(profile)))
     }
 }

@@ -122,6 +122,31 @@ import_test!(after_an_undo_everything_comes_again, world, {
     assert!(world.verify(&report).await.holds);
 });
 
+import_test!(an_undo_puts_back_what_the_import_updated, world, {
+    world.account.set(&account());
+    let first = world.import().await;
+    let before = world.link("a").await;
+    let mut changed = account();
+    changed[0].to = "https://example.com/a-now".into();
+    changed[1].to = "https://example.com/b-now".into();
+    world.account.set(&changed);
+    let second = world.import().await;
+    assert_eq!(counters(&second), [0, 2, 2, 0, 0, 0, 0]);
+    let edited = world.link("sale").await;
+    world.edit(edited.id, "https://example.com/edited").await;
+
+    let undone = world.imports.undo(Some(world.workspace), second.id).await.unwrap();
+    assert_eq!((undone.removed, undone.restored, undone.edited), (0, 1, 1));
+    let back = world.link("a").await;
+    assert_eq!((back.content, back.slugs), (before.content, before.slugs));
+    assert_eq!(world.leads("sale").await.as_deref(), Some("https://example.com/edited"));
+    // Once more does no harm, and the first import can be undone behind it.
+    let again = world.imports.undo(Some(world.workspace), second.id).await.unwrap();
+    assert_eq!((again.removed, again.restored, again.edited), (0, 0, 0));
+    let undone = world.imports.undo(Some(world.workspace), first.id).await.unwrap();
+    assert_eq!((undone.removed, undone.edited + undone.written_by_another_job), (3, 1));
+});
+
 import_test!(a1_15_after_the_undo_of_a_failed_import_everything_comes_again, world, {
     world.account.set(&account());
     world.account.page_size(2);

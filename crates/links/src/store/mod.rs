@@ -41,5 +41,11 @@ pub const ROOM: db::Room = db::room!(
             sqlite: include_str!("../../migrations/0002_click_blocks_set_aside.sqlite.sql"),
             postgres: include_str!("../../migrations/0002_click_blocks_set_aside.postgres.sql"),
         },
+        db::Migration {
+            version: 3,
+            name: "link befores",
+            sqlite: include_str!("../../migrations/0003_link_befores.sqlite.sql"),
+            postgres: include_str!("../../migrations/0003_link_befores.postgres.sql"),
+        },
     ]
 );

@@ -87,6 +87,8 @@ impl Bitly {
             name: "bitly",
             parallel_partitions: PARALLEL_GROUPS,
             stalled_is_end: false,
+            // A thousand calls a month on the free plan.
+            prefetch: false,
             stateful_cursor: false,
         };
         Ok(Self { client, clock, group: options.group.map(|group| group.trim().to_owned()), profile })

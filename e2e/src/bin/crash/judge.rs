@@ -6,9 +6,8 @@ use crate::importer::Importer;
 use crate::simulator::Account;
 use crate::target::{self, JobRow};
 
-/// Pages that may be asked for again each time fetching begins again: the one whose commit was under way, and the next
-/// one, which is fetched beside that commit.
-const PAGES_AGAIN_MAX: u64 = 2;
+/// Pages that may be asked for again each time fetching begins again: the one whose commit was under way.
+const PAGES_AGAIN_MAX: u64 = 1;
 /// A larger account is fetched in more than one run.
 const RUN_LINKS: u64 = 50_000;
 

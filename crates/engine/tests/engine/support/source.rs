@@ -113,6 +113,7 @@ impl Script {
                 name: "script",
                 parallel_partitions: side_by_side,
                 stalled_is_end: false,
+                prefetch: true,
                 stateful_cursor: false,
             },
             parts: Mutex::new(parts),

@@ -136,6 +136,7 @@ impl Vendor for TestVendor {
                 name: VENDOR,
                 parallel_partitions: 1,
                 stalled_is_end: false,
+                prefetch: true,
                 stateful_cursor: false,
             },
         }))

@@ -1,4 +1,4 @@
-use db::Id;
+use db::{Id, Timestamp};
 use sqlx::{SqliteConnection, query, query_as};
 
 use crate::Result;
@@ -38,5 +38,80 @@ pub(crate) async fn delete_unused_names(conn: &mut SqliteConnection, job_id: Id)
     const FOLDERS: &str = "DELETE FROM folders WHERE import_job = ? AND NOT EXISTS (SELECT 1 FROM links l WHERE l.folder_id = folders.id)";
     query(TAGS).bind(job_id).execute(&mut *conn).await?;
     query(FOLDERS).bind(job_id).execute(conn).await?;
+    Ok(())
+}
+
+/// Keeps what links are before the job writes them again.
+pub(crate) async fn keep_befores(conn: &mut SqliteConnection, job_id: Id, link_ids: &[Id]) -> Result<()> {
+    const SQL: &str = "INSERT INTO link_befores (job_id, link_id, destination, title, notes, \
+                       folder_id, redirect_code, query_passthrough, enabled, archived, expires_at, expired_url, \
+                       password_protected, ios_url, android_url, geo, utm, imported_clicks, external_id, \
+                       created_at, tags, slugs, imported_digest, source_digest, source_json, origin_job) SELECT ?1, \
+                       l.id,  l.destination, l.title, l.notes, l.folder_id, l.redirect_code, \
+                       l.query_passthrough, l.enabled, l.archived, l.expires_at, l.expired_url, \
+                       l.password_protected, l.ios_url, l.android_url, l.geo, l.utm, l.imported_clicks, \
+                       l.external_id, l.created_at, (SELECT json_group_array(t.tag_id) FROM link_tags t WHERE \
+                       t.link_id = l.id), (SELECT json_group_array(json_array(s.domain_id, s.slug)) FROM slugs s \
+                       WHERE s.link_id = l.id), o.imported_digest, o.source_digest, o.source_json, o.job_id FROM \
+                       links l JOIN link_origins o ON o.workspace_id = l.workspace_id AND o.vendor = l.vendor AND \
+                       o.source_id = l.source_id AND o.link_id = l.id WHERE l.id IN (SELECT value FROM \
+                       json_each(?2))";
+    query(SQL).bind(job_id).bind(ids(link_ids)).execute(conn).await?;
+    Ok(())
+}
+
+/// Links that the job wrote again.
+pub(crate) async fn lock_rewritten_by(
+    conn: &mut SqliteConnection,
+    job_id: Id,
+    limit: i64,
+) -> Result<Vec<MadeRow>> {
+    const SQL: &str = "SELECT l.id, l.version, l.deleted_at, o.imported_version, o.job_id FROM \
+                       link_befores b JOIN links l ON l.id = b.link_id LEFT JOIN link_origins o ON o.workspace_id = \
+                       l.workspace_id AND o.vendor = l.vendor AND o.source_id = l.source_id AND o.link_id = l.id \
+                       WHERE b.job_id = ?1 ORDER BY b.link_id LIMIT ?2";
+    Ok(query_as(SQL).bind(job_id).bind(limit).fetch_all(conn).await?)
+}
+
+/// Puts links back to what they were before the job, with a version of their own.
+pub(crate) async fn put_back(
+    conn: &mut SqliteConnection,
+    job_id: Id,
+    link_ids: &[Id],
+    now: Timestamp,
+) -> Result<()> {
+    const LINKS: &str = "UPDATE links SET version = links.version + 1, updated_at = ?3, destination = b.destination, \
+                       title = b.title, notes = b.notes, folder_id = (SELECT f.id FROM folders f WHERE f.id = \
+                       b.folder_id), redirect_code = b.redirect_code, query_passthrough = b.query_passthrough, \
+                       enabled = b.enabled, archived = b.archived, expires_at = b.expires_at, expired_url = \
+                       b.expired_url, password_protected = b.password_protected, ios_url = b.ios_url, android_url = \
+                       b.android_url, geo = b.geo, utm = b.utm, imported_clicks = b.imported_clicks, external_id = \
+                       b.external_id, created_at = b.created_at FROM link_befores b WHERE b.job_id = ?1 AND \
+                       b.link_id = links.id AND links.id IN (SELECT value FROM json_each(?2))";
+    const UNTAG: &str = "DELETE FROM link_tags WHERE link_id IN (SELECT value FROM json_each(?1))";
+    const TAG: &str = "INSERT INTO link_tags (link_id, tag_id) SELECT b.link_id, t.id FROM link_befores b, \
+                       json_each(b.tags) j JOIN tags t ON t.id = j.value WHERE b.job_id = ?1 AND b.link_id IN \
+                       (SELECT value FROM json_each(?2))";
+    const SLUGS: &str = "DELETE FROM slugs WHERE link_id IN (SELECT value FROM json_each(?2)) AND NOT EXISTS (SELECT \
+                       1 FROM link_befores b, json_each(b.slugs) j WHERE b.job_id = ?1 AND b.link_id = \
+                       slugs.link_id AND j.value ->> 0 = slugs.domain_id AND j.value ->> 1 = slugs.slug)";
+    const ORIGINS: &str = "UPDATE link_origins SET imported_digest = b.imported_digest, imported_version = l.version, \
+                       source_digest = b.source_digest, source_json = b.source_json, job_id = b.origin_job FROM \
+                       link_befores b JOIN links l ON l.id = b.link_id WHERE b.job_id = ?1 AND b.link_id IN (SELECT \
+                       value FROM json_each(?2)) AND link_origins.workspace_id = l.workspace_id AND \
+                       link_origins.vendor = l.vendor AND link_origins.source_id = l.source_id AND \
+                       link_origins.link_id = l.id";
+    query(LINKS).bind(job_id).bind(ids(link_ids)).bind(now).execute(&mut *conn).await?;
+    query(UNTAG).bind(ids(link_ids)).execute(&mut *conn).await?;
+    query(TAG).bind(job_id).bind(ids(link_ids)).execute(&mut *conn).await?;
+    query(SLUGS).bind(job_id).bind(ids(link_ids)).execute(&mut *conn).await?;
+    query(ORIGINS).bind(job_id).bind(ids(link_ids)).execute(conn).await?;
+    Ok(())
+}
+
+pub(crate) async fn delete_befores(conn: &mut SqliteConnection, job_id: Id, link_ids: &[Id]) -> Result<()> {
+    const SQL: &str =
+        "DELETE FROM link_befores WHERE job_id = ?1 AND link_id IN (SELECT value FROM json_each(?2))";
+    query(SQL).bind(job_id).bind(ids(link_ids)).execute(conn).await?;
     Ok(())
 }
