@@ -21,6 +21,7 @@ pub struct Metrics {
     deadlocks: Counter,
     staged_bytes: Gauge,
     stuck_jobs: Counter,
+    oldest_snapshot: Gauge,
     fenced: Counter,
 }
 
@@ -40,6 +41,7 @@ impl Metrics {
             deadlocks: Counter::default(),
             staged_bytes: Gauge::default(),
             stuck_jobs: Counter::default(),
+            oldest_snapshot: Gauge::default(),
             fenced: Counter::default(),
         };
         let registry = registry.sub_registry_with_prefix("crossdock");
@@ -68,6 +70,11 @@ impl Metrics {
             "staged_bytes",
             "Bytes staged and not cleaned, of jobs this process fetches",
             metrics.staged_bytes.clone(),
+        );
+        registry.register(
+            "oldest_snapshot_seconds",
+            "Age of the database's oldest snapshot at the latest sweep",
+            metrics.oldest_snapshot.clone(),
         );
         registry.register("stuck_jobs", "Jobs failed by the stuck sweep", metrics.stuck_jobs.clone());
         registry.register(
@@ -100,6 +107,10 @@ impl Metrics {
 
     pub(crate) fn backlog(&self, bytes: i64) {
         self.staged_bytes.set(bytes);
+    }
+
+    pub(crate) fn oldest_snapshot(&self, age: Duration) {
+        self.oldest_snapshot.set(i64::try_from(age.as_secs()).unwrap_or(i64::MAX));
     }
 
     pub(crate) fn stuck(&self, jobs: usize) {

@@ -62,6 +62,8 @@ pub struct Limits {
     pub poll: Duration,
     /// A running job without progress for this long is failed by the sweep.
     pub stuck_minutes: i32,
+    /// A snapshot of the database that is held for this long is warned of.
+    pub snapshot_old: Duration,
     /// How often the sweep runs.
     pub sweep_every: Duration,
     /// How long nobody may hold a partition's lease before a job whose credentials are unknown here is
@@ -86,6 +88,7 @@ impl Default for Limits {
             handoff_bytes: 16 * 1024 * 1024,
             poll: Duration::from_millis(200),
             stuck_minutes: 30,
+            snapshot_old: Duration::from_secs(10 * 60),
             sweep_every: Duration::from_secs(5 * 60),
             token_grace: Duration::from_secs(20),
         }
@@ -297,6 +300,23 @@ impl Runner {
         if !stuck.is_empty() {
             self.shared.metrics.stuck(stuck.len());
             tracing::warn!(count = stuck.len(), "imports stuck-sweep flipped jobs to failed");
+        }
+        self.look_for_old_snapshots().await
+    }
+
+    /// A transaction that somebody left open keeps the server from removing dead rows: what is staged and deleted stays
+    /// on disk, and every claim walks over it.
+    async fn look_for_old_snapshots(&self) -> Result<()> {
+        let mut reader = self.shared.store.database().read().await?;
+        let oldest = jobs::oldest_snapshot(reader.conn()).await?;
+        drop(reader);
+        self.shared.metrics.oldest_snapshot(oldest);
+        if oldest >= self.shared.limits.snapshot_old {
+            tracing::warn!(
+                seconds = oldest.as_secs(),
+                "the database's oldest snapshot is old, so dead rows cannot be removed; look for the transaction in \
+                 pg_stat_activity (backend_xmin)"
+            );
         }
         Ok(())
     }

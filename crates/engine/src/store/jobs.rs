@@ -1,5 +1,7 @@
 //! Jobs: making, reading, listing and moving them.
 
+use std::time::Duration;
+
 use db::{Conn, Id, Result, Timestamp};
 
 use super::{Store, postgres::jobs as postgres, sqlite::jobs as sqlite};
@@ -194,6 +196,12 @@ pub async fn complete(conn: Conn<'_>, id: JobId) -> Result<bool> {
 pub async fn sweep_stuck(conn: Conn<'_>, minutes: i32) -> Result<Vec<JobId>> {
     let ids: Vec<Id> = db::dispatch!(conn, sweep_stuck(minutes))?;
     Ok(ids.into_iter().map(JobId).collect())
+}
+
+/// How long the oldest snapshot of this database has been held by somebody else; zero on SQLite.
+pub async fn oldest_snapshot(conn: Conn<'_>) -> Result<Duration> {
+    let micros: i64 = db::dispatch!(conn, oldest_snapshot())?;
+    Ok(Duration::from_micros(micros.try_into().unwrap_or(0)))
 }
 
 /// Cancelled jobs that still have something staged.

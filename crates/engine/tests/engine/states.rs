@@ -402,6 +402,23 @@ db::on_both!(
     }
 );
 
+// NikolayS/PgQue#80
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d58_a_snapshot_that_somebody_holds_is_seen() {
+    let test = db::testing::TestDatabase::open(db::Kind::Postgres, &[&engine::ROOM]).await;
+    let mut reader = test.database.read().await.unwrap();
+    let mut held = test.database.begin().await.unwrap();
+    let db::Conn::Postgres(pg) = held.conn() else { panic!("Postgres") };
+    sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *pg.conn).await.unwrap();
+    sqlx::query("SELECT COUNT(*) FROM crossdock.jobs").execute(pg.conn).await.unwrap();
+    let first = jobs::oldest_snapshot(reader.conn()).await.unwrap();
+    let then = jobs::oldest_snapshot(reader.conn()).await.unwrap();
+    assert!(!first.is_zero() && then > first, "{first:?}, then {then:?}");
+    held.rollback().await.unwrap();
+    drop(reader);
+    test.close().await;
+}
+
 // dlt-hub/dlt#215: a kill costs one request at most where the source counts them.
 db::on_both!(
     a1_without_prefetch_a_page_is_durable_before_the_next_is_asked_for,

@@ -232,6 +232,16 @@ pub(in crate::store) async fn sweep_stuck(pg: &mut Pg<'_>, minutes: i32) -> Resu
         .await?)
 }
 
+pub(in crate::store) async fn oldest_snapshot(pg: &mut Pg<'_>) -> Result<i64> {
+    Ok(pg
+        .scalar(
+            "SELECT COALESCE(MAX(EXTRACT(EPOCH FROM clock_timestamp() - xact_start)) * 1000000, 0)::BIGINT FROM pg_stat_activity
+            WHERE datname = current_database() AND backend_xmin IS NOT NULL AND pid <> pg_backend_pid()",
+        )
+        .fetch_one(&mut *pg.conn)
+        .await?)
+}
+
 pub(in crate::store) async fn discardable(pg: &mut Pg<'_>) -> Result<Vec<Id>> {
     Ok(pg
         .scalar(

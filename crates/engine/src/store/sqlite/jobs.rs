@@ -219,6 +219,10 @@ pub(in crate::store) async fn sweep_stuck(conn: &mut SqliteConnection, minutes: 
         .await?)
 }
 
+pub(in crate::store) async fn oldest_snapshot(_conn: &mut SqliteConnection) -> Result<i64> {
+    Ok(0)
+}
+
 pub(in crate::store) async fn discardable(conn: &mut SqliteConnection) -> Result<Vec<Id>> {
     Ok(sqlx::query_scalar(
         "SELECT DISTINCT s.job_id FROM segments s JOIN jobs j ON j.id = s.job_id
