@@ -28,8 +28,9 @@ const SQLITE_LOG_PAGES: u32 = 4_000;
 const SQLITE_BULK_LOG_PAGES: u32 = 64_000;
 /// How long after the last bulk transaction the log may stay that long.
 const SQLITE_BULK_LASTS: Duration = Duration::from_secs(10);
-/// What the log is cut to once it was copied, in bytes.
-const SQLITE_LOG_KEPT: &str = "67108864";
+/// What the log is cut to once it was copied, in bytes; not while much is written, because a file that grows takes longer
+/// to sync than one that is written over.
+const SQLITE_LOG_KEPT: i64 = 64 * 1024 * 1024;
 /// Readers of one SQLite file; they never wait for the writer (WAL).
 const SQLITE_READERS: u32 = 4;
 /// Connections of one process to Postgres.
@@ -79,7 +80,7 @@ impl Database {
                     .foreign_keys(true)
                     .busy_timeout(SQLITE_BUSY_TIMEOUT)
                     .pragma("temp_store", "memory")
-                    .pragma("journal_size_limit", SQLITE_LOG_KEPT)
+                    .pragma("journal_size_limit", SQLITE_LOG_KEPT.to_string())
                     .pragma("wal_autocheckpoint", SQLITE_LOG_PAGES.to_string());
                 let writer = SqlitePoolOptions::new()
                     .max_connections(1)
@@ -125,7 +126,7 @@ impl Database {
             Pools::Sqlite { writer, last_bulk, .. } => {
                 let over = last_bulk.lock().take_if(|last| last.elapsed() > SQLITE_BULK_LASTS).is_some();
                 if over {
-                    log_pages(writer, SQLITE_LOG_PAGES).await?;
+                    keep_log(writer, SQLITE_LOG_PAGES, SQLITE_LOG_KEPT).await?;
                 }
                 Tx::sqlite(writer.begin_with("BEGIN IMMEDIATE").await?)
             }
@@ -144,7 +145,7 @@ impl Database {
             Pools::Sqlite { writer, last_bulk, .. } => {
                 let first = last_bulk.lock().replace(Instant::now()).is_none();
                 if first {
-                    log_pages(writer, SQLITE_BULK_LOG_PAGES).await?;
+                    keep_log(writer, SQLITE_BULK_LOG_PAGES, -1).await?;
                 }
                 Ok(Tx::sqlite(writer.begin_with("BEGIN IMMEDIATE").await?))
             }
@@ -220,11 +221,12 @@ impl Database {
     }
 }
 
-/// Sets after how many pages a commit of the writer copies the log into the file.
-async fn log_pages(writer: &SqlitePool, pages: u32) -> Result<()> {
+/// Sets after how many pages a commit of the writer copies the log into the file, and to how many bytes it is cut then
+/// (-1: not at all).
+async fn keep_log(writer: &SqlitePool, pages: u32, bytes: i64) -> Result<()> {
     let mut conn = writer.acquire().await?;
-    let pragma = format!("PRAGMA wal_autocheckpoint = {pages}");
-    sqlx::raw_sql(sqlx::AssertSqlSafe(pragma)).execute(&mut *conn).await?;
+    let pragmas = format!("PRAGMA wal_autocheckpoint = {pages}; PRAGMA journal_size_limit = {bytes}");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(pragmas)).execute(&mut *conn).await?;
     Ok(())
 }
 

@@ -17,7 +17,8 @@ use crossdock_engine::metrics::Metrics;
 use crossdock_engine::store::jobs;
 use crossdock_engine::{
     ChunkContext, Cursor, Job, JobId, Kind, Limits, Mode, NewJob, Outcome, Page, PartitionSpec, Position,
-    Profile, ROOM, Runner, Sink, SinkError, Source, SourceError, StagedRecord, Status, Store, Written,
+    Prepared, Profile, ROOM, Runner, Sink, SinkError, Source, SourceError, StagedRecord, Status, Store,
+    Written,
 };
 use db::testing::TestDatabase;
 use db::{Conn, Tx};
@@ -88,6 +89,7 @@ impl Sink for Writer {
         tx: &mut Tx,
         _chunk: &ChunkContext,
         records: &[StagedRecord],
+        _prepared: Prepared,
     ) -> Result<Vec<Written>, SinkError> {
         let ids: Vec<&str> =
             records.iter().map(|record| std::str::from_utf8(&record.raw[7..19]).unwrap()).collect();

@@ -31,6 +31,6 @@ pub use outcome::{Counts, Outcome, Reason, Written};
 pub use position::{Cursor, Position};
 pub use record::{Fingerprint, Place, StagedRecord};
 pub use runner::{Limits, Runner};
-pub use sink::{Checker, ChunkContext, Sink, SinkError};
+pub use sink::{Checker, ChunkContext, Prepared, Sink, SinkError};
 pub use source::{Page, PartitionSpec, Profile, Source, SourceError};
 pub use store::{ROOM, Store};

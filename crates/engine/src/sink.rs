@@ -12,9 +12,14 @@
 //! - **Rows are written in key order, parents first**, so that two chunks cannot wait for each other; a deadlock
 //!   that happens all the same is [`SinkError::Retry`].
 //!
+//! - **What needs no database is done in [`Sink::prepare`]**, before the transaction begins: locks are held, and on SQLite
+//!   everybody else's writes wait, for as long as the transaction takes.
+//!
 //! What it gets: records of one chunk in order of ordinal, without those the engine knows to be byte-equal to an
 //! earlier one of the segment. If [`Sink::parallel`] is false, chunks come one at a time in order of
 //! (partition, segment, ordinal) over all processes; otherwise in any order and side by side.
+
+use std::any::Any;
 
 use async_trait::async_trait;
 use db::{Reader, Timestamp, Tx};
@@ -52,6 +57,22 @@ pub enum SinkError {
     Fatal(String),
 }
 
+/// What a sink made of a chunk's records before the transaction.
+#[derive(Default)]
+pub struct Prepared(Option<Box<dyn Any + Send>>);
+
+impl Prepared {
+    /// Hands a value to [`Sink::write`].
+    pub fn new(value: impl Any + Send) -> Self {
+        Self(Some(Box::new(value)))
+    }
+
+    /// The value, if it is of this type.
+    pub fn take<T: Any>(self) -> Option<T> {
+        self.0?.downcast().ok().map(|value| *value)
+    }
+}
+
 /// Tells what a job would do, without writing; keeps what it needs to see collisions between chunks.
 #[async_trait]
 pub trait Checker: Send {
@@ -78,12 +99,19 @@ pub trait Sink: Send + Sync {
     /// Whether chunks of this sink may run side by side and in any order.
     fn parallel(&self) -> bool;
 
-    /// Writes one chunk.
+    /// Reads the records of a chunk, or of a part of one: everything that needs no database. Pure; called again for
+    /// every try.
+    fn prepare(&self, _chunk: &ChunkContext, _records: &[StagedRecord]) -> Prepared {
+        Prepared::default()
+    }
+
+    /// Writes one chunk, with what [`Sink::prepare`] made of the same records.
     async fn write(
         &self,
         tx: &mut Tx,
         chunk: &ChunkContext,
         records: &[StagedRecord],
+        prepared: Prepared,
     ) -> Result<Vec<Written>, SinkError>;
 
     /// Whether the bytes of a record say which record it is. Where they do not, two records of equal bytes are two

@@ -29,14 +29,11 @@ impl LinkSink {
         Self { preparer, rules, after_commit, undone: Mutex::new(None) }
     }
 
-    async fn decide(
-        &self,
-        tx: &mut Tx,
-        context: &ChunkContext,
-        records: &[StagedRecord],
-    ) -> Result<Vec<Action>, SinkError> {
-        let prepared: Vec<Prepared> =
-            records.iter().map(|record| self.preparer.prepare(record, context.now)).collect();
+    fn read(&self, context: &ChunkContext, records: &[StagedRecord]) -> Vec<Prepared> {
+        records.iter().map(|record| self.preparer.prepare(record, context.now)).collect()
+    }
+
+    async fn decide(&self, tx: &mut Tx, prepared: Vec<Prepared>) -> Result<Vec<Action>, SinkError> {
         let candidates = candidates(&prepared);
         let mut knowledge = Knowledge::default();
         let mut claimed = Claimed::default();
@@ -86,13 +83,19 @@ impl Sink for LinkSink {
         false
     }
 
+    fn prepare(&self, context: &ChunkContext, records: &[StagedRecord]) -> engine::Prepared {
+        engine::Prepared::new(self.read(context, records))
+    }
+
     async fn write(
         &self,
         tx: &mut Tx,
         context: &ChunkContext,
         records: &[StagedRecord],
+        prepared: engine::Prepared,
     ) -> Result<Vec<Written>, SinkError> {
-        let actions = self.decide(tx, context, records).await?;
+        let prepared = prepared.take().unwrap_or_else(|| self.read(context, records));
+        let actions = self.decide(tx, prepared).await?;
         let mut inserts = Vec::new();
         let mut updates = Vec::new();
         let mut written = Vec::with_capacity(actions.len());

@@ -12,7 +12,7 @@ use super::busy::Held;
 use super::host::{Context, HostError, Stop};
 use crate::failpoint;
 use crate::manifest::{self, Entry};
-use crate::sink::{ChunkContext, Sink, SinkError};
+use crate::sink::{ChunkContext, Prepared, Sink, SinkError};
 use crate::store::chunks::{self, Chunk, Exception, Settlement};
 use crate::store::{jobs, pages};
 use crate::{Counts, Outcome, Reason, StagedRecord, Written};
@@ -245,8 +245,14 @@ struct Attempt<'a, 'c> {
 
 impl<'c> Attempt<'_, 'c> {
     async fn run(&self) -> Result<Tried<'c>, Undone> {
+        let chunk = self.chunk_context();
+        let originals: Vec<StagedRecord> =
+            self.records.iter().filter(|record| record.duplicate_of.is_none()).cloned().collect();
+        // A chunk that is isolated is prepared part by part.
+        let prepared =
+            if self.isolating { Prepared::default() } else { self.context.sink.prepare(&chunk, &originals) };
         let mut tx = self.context.shared.store.database().begin_bulk().await.map_err(undone)?;
-        match self.inside(&mut tx).await {
+        match self.inside(&mut tx, &chunk, &originals, prepared).await {
             Ok(Some(settled)) => {
                 failpoint::pass("chunk.before_commit");
                 tx.commit().await.map_err(undone)?;
@@ -266,7 +272,13 @@ impl<'c> Attempt<'_, 'c> {
     }
 
     /// `None`: the chunk is not this worker's.
-    async fn inside(&self, tx: &mut Tx) -> Result<Option<Settled<'c>>, Undone> {
+    async fn inside(
+        &self,
+        tx: &mut Tx,
+        chunk: &ChunkContext,
+        originals: &[StagedRecord],
+        prepared: Prepared,
+    ) -> Result<Option<Settled<'c>>, Undone> {
         if !chunks::claim(tx.conn(), self.context.id(), self.chunk, self.serial).await.map_err(undone)? {
             return Ok(None);
         }
@@ -280,7 +292,7 @@ impl<'c> Attempt<'_, 'c> {
                 self.chunk.records
             )))));
         }
-        let written = self.write(tx).await?;
+        let written = self.write(tx, chunk, originals, prepared).await?;
         failpoint::pass("chunk.after_write");
         let (settlement, written) = self.settlement(written);
         if !chunks::settle(tx.conn(), self.context.id(), self.chunk, &settlement).await.map_err(undone)? {
@@ -302,23 +314,25 @@ impl<'c> Attempt<'_, 'c> {
     }
 
     /// Lets the sink write what the engine does not know to be a duplicate; outcomes come back in order of ordinal.
-    async fn write(&self, tx: &mut Tx) -> Result<Vec<Written>, Undone> {
-        let originals: Vec<StagedRecord> =
-            self.records.iter().filter(|record| record.duplicate_of.is_none()).cloned().collect();
+    async fn write(
+        &self,
+        tx: &mut Tx,
+        chunk: &ChunkContext,
+        originals: &[StagedRecord],
+        prepared: Prepared,
+    ) -> Result<Vec<Written>, Undone> {
         let written = if self.chunk.attempts > self.context.shared.limits.attempts_max {
             originals.iter().map(|_| kills_worker(self.chunk.attempts)).collect()
         } else if self.isolating {
-            self.isolate(tx, &originals).await?
+            self.isolate(tx, chunk, originals).await?
         } else if originals.is_empty() {
             Vec::new()
         } else {
-            self.context.sink.write(tx, &self.chunk_context(), &originals).await.map_err(
-                |error| match error {
-                    SinkError::Refused(_) => Undone::Isolate,
-                    SinkError::Db(error) if error.is_refusal() => Undone::Isolate,
-                    other => from_sink(other),
-                },
-            )?
+            self.context.sink.write(tx, chunk, originals, prepared).await.map_err(|error| match error {
+                SinkError::Refused(_) => Undone::Isolate,
+                SinkError::Db(error) if error.is_refusal() => Undone::Isolate,
+                other => from_sink(other),
+            })?
         };
         if written.len() != originals.len() {
             return Err(Undone::Stop(HostError::Stop(Stop::failed(format!(
@@ -339,7 +353,12 @@ impl<'c> Attempt<'_, 'c> {
     }
 
     /// Writes the records in ever smaller parts, in order, so that what the database refuses ends up alone.
-    async fn isolate(&self, tx: &mut Tx, records: &[StagedRecord]) -> Result<Vec<Written>, Undone> {
+    async fn isolate(
+        &self,
+        tx: &mut Tx,
+        chunk: &ChunkContext,
+        records: &[StagedRecord],
+    ) -> Result<Vec<Written>, Undone> {
         let mut done = Vec::with_capacity(records.len());
         let mut parts: Vec<&[StagedRecord]> = vec![records];
         while let Some(part) = parts.pop() {
@@ -347,7 +366,8 @@ impl<'c> Attempt<'_, 'c> {
                 continue;
             }
             tx.savepoint().await.map_err(undone)?;
-            let refused = match self.context.sink.write(tx, &self.chunk_context(), part).await {
+            let sink = &self.context.sink;
+            let refused = match sink.write(tx, chunk, part, sink.prepare(chunk, part)).await {
                 Ok(written) => {
                     tx.release().await.map_err(undone)?;
                     done.extend(written);

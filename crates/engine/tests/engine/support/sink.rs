@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use db::{Conn, Database, Reader, Tx};
-use engine::{Checker, ChunkContext, JobId, Outcome, Reason, Sink, SinkError, StagedRecord, Written};
+use engine::{
+    Checker, ChunkContext, JobId, Outcome, Prepared, Reason, Sink, SinkError, StagedRecord, Written,
+};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -151,6 +153,7 @@ impl Sink for TestSink {
         tx: &mut Tx,
         chunk: &ChunkContext,
         records: &[StagedRecord],
+        _prepared: Prepared,
     ) -> Result<Vec<Written>, SinkError> {
         self.calls.lock().push(records.iter().map(|record| record.place.ordinal).collect());
         self.attempts.fetch_add(1, Ordering::SeqCst);

@@ -230,6 +230,8 @@ pub(crate) async fn delete_link_tags(conn: &mut SqliteConnection, link_ids: &[Id
     Ok(())
 }
 
+/// The bytes of all rows travel as one value, from which SQLite cuts those of each row: digests and whole records would
+/// be written as JSON here only to be read from it there.
 pub(crate) async fn insert_origins(
     conn: &mut SqliteConnection,
     workspace_id: Id,
@@ -237,10 +239,42 @@ pub(crate) async fn insert_origins(
 ) -> Result<()> {
     const SQL: &str = "INSERT INTO link_origins (workspace_id, vendor, source_id, domain_id, link_id, imported_digest, \
                        imported_version, source_digest, source_json, job_id) \
-                       SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, unhex(value ->> 4), value ->> 5, \
-                       unhex(value ->> 6), value ->> 7, value ->> 8 FROM jsonb_each(?2)";
-    query(SQL).bind(workspace_id).bind(origin_rows(origins)).execute(conn).await?;
+                       SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, \
+                       substr(?3, value ->> 4, value ->> 5), value ->> 6, substr(?3, value ->> 7, value ->> 8), \
+                       CAST(substr(?3, value ->> 9, value ->> 10) AS TEXT), value ->> 11 FROM jsonb_each(?2)";
+    let mut bytes: Vec<u8> = Vec::new();
+    // SQLite counts bytes from 1; where there is none, the length is NULL, and so is what is cut.
+    let mut place = |part: Option<&[u8]>| {
+        let first = bytes.len() + 1;
+        bytes.extend_from_slice(part.unwrap_or_default());
+        (number(first), part.map(<[u8]>::len).and_then(number))
+    };
+    let mut rows = Rows::new();
+    for values in origins {
+        let origin = values.origin;
+        let digest = place(Some(values.digest.as_bytes()));
+        let source_digest = place(Some(&origin.source_digest));
+        let source_json = place(origin.source_json.as_ref().map(|text| text.as_str().as_bytes()));
+        rows.row()
+            .text(Some(origin.source.vendor()))
+            .text(Some(origin.source.id()))
+            .id(origin.domain_id)
+            .id(values.link_id)
+            .number(digest.0)
+            .number(digest.1)
+            .number(Some(values.version))
+            .number(source_digest.0)
+            .number(source_digest.1)
+            .number(source_json.0)
+            .number(source_json.1)
+            .id(origin.job_id);
+    }
+    query(SQL).bind(workspace_id).bind(rows.finish()).bind(bytes).execute(conn).await?;
     Ok(())
+}
+
+fn number(size: usize) -> Option<i64> {
+    i64::try_from(size).ok()
 }
 
 pub(crate) async fn update_origins(
