@@ -55,19 +55,19 @@ pub(super) async fn fetcher(context: Arc<Context>, source: Arc<dyn Source>) -> R
                 }
             }
         };
-        release(&context, part, epoch).await?;
+        // The partitions are independent: the others go on, and the job fails when they are through.
+        let broken = match &result {
+            Err(HostError::Stop(stop)) if stop.to == Status::Failed && stop.drain => {
+                Some(stop.reason.as_deref().unwrap_or("it failed"))
+            }
+            _ => None,
+        };
+        release(&context, part, epoch, broken).await?;
         context.parts.give_back(part).await;
         match result {
-            Ok(()) => {}
             Err(HostError::Fenced) => context.next_change().wait().await,
-            Err(HostError::Stop(stop)) if stop.to == Status::Failed && stop.drain => {
-                // The partitions are independent: the others go on, and the job fails when they are through.
-                let mut tx = context.shared.store.database().begin().await?;
-                let reason = stop.reason.as_deref().unwrap_or("it failed");
-                partitions::break_off(tx.conn(), context.id(), part, epoch, reason).await?;
-                tx.commit().await?;
-            }
-            Err(error) => return Err(error),
+            Err(error) if broken.is_none() => return Err(error),
+            Ok(()) | Err(_) => {}
         }
         context.wake();
     }
@@ -131,8 +131,13 @@ async fn begin_run(
     Ok(held.then_some(run))
 }
 
-async fn release(context: &Context, part: i32, epoch: i64) -> Result<(), HostError> {
+/// Gives the lease back. A partition that failed for good is given up in the same transaction, so that nobody takes it in
+/// between.
+async fn release(context: &Context, part: i32, epoch: i64, broken: Option<&str>) -> Result<(), HostError> {
     let mut tx = context.shared.store.database().begin().await?;
+    if let Some(reason) = broken {
+        partitions::break_off(tx.conn(), context.id(), part, epoch, reason).await?;
+    }
     pages::flush_chunk(tx.conn(), context.id(), part, epoch).await?;
     partitions::release(tx.conn(), context.id(), part, epoch).await?;
     tx.commit().await?;
