@@ -269,8 +269,10 @@ pub(in crate::store) async fn append_reason(conn: &mut SqliteConnection, id: Id,
 
 pub(in crate::store) async fn discard_staged(conn: &mut SqliteConnection, id: Id, limit: i64) -> Result<i64> {
     let done = sqlx::query(
-        "DELETE FROM staged_records WHERE job_id = ?1 AND (part, segment, ordinal) IN (
-                SELECT part, segment, ordinal FROM staged_records WHERE job_id = ?1 LIMIT ?2)",
+        "DELETE FROM staged_records WHERE place IN (
+            SELECT r.place FROM segments s
+            JOIN staged_records r ON r.place >= s.stage * 16777216 AND r.place < (s.stage + 1) * 16777216
+            WHERE s.job_id = ?1 AND s.status <> 'cleaned' LIMIT ?2)",
     )
     .bind(id)
     .bind(limit)

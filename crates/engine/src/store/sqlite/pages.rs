@@ -5,6 +5,9 @@ use crate::Position;
 use crate::store::pages::{Commit, RecordRow};
 use crate::store::small;
 
+/// Places of a segment in `staged_records`: its stage times this, and so many from there.
+const STAGE: i64 = 16_777_216;
+
 pub(in crate::store) async fn commit(conn: &mut SqliteConnection, page: &Commit) -> Result<bool> {
     let count = small(page.records.len());
     let to = page.stored_to();
@@ -43,8 +46,8 @@ pub(in crate::store) async fn commit(conn: &mut SqliteConnection, page: &Commit)
     if moved.rows_affected() != 1 {
         return Ok(false);
     }
-    insert_segment(conn, page, count).await?;
-    insert_records(conn, page).await?;
+    let stage = insert_segment(conn, page, count).await?;
+    insert_records(conn, page, stage).await?;
     for chunk in &page.chunks {
         sqlx::query(
             "INSERT INTO chunks (job_id, part, segment, first_ordinal, records) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -60,17 +63,21 @@ pub(in crate::store) async fn commit(conn: &mut SqliteConnection, page: &Commit)
     Ok(true)
 }
 
-async fn insert_segment(conn: &mut SqliteConnection, page: &Commit, count: i32) -> Result<()> {
-    sqlx::query(
+/// Returns the segment's stage.
+async fn insert_segment(conn: &mut SqliteConnection, page: &Commit, count: i32) -> Result<i64> {
+    let stage = sqlx::query_scalar(
         "INSERT INTO segments AS s
-            (job_id, part, segment, run, anchor, pages, records, bytes, retries, fetch_micros, status, closed_at)
+            (job_id, part, segment, run, anchor, pages, records, bytes, retries, fetch_micros, status, closed_at, stage)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
-            CASE WHEN ?11 THEN 'closed' ELSE 'open' END, CASE WHEN ?11 THEN CAST(unixepoch('subsec') * 1000000 AS INTEGER) END)
+            CASE WHEN ?11 THEN 'closed' ELSE 'open' END, CASE WHEN ?11 THEN CAST(unixepoch('subsec') * 1000000 AS INTEGER) END,
+            1 + MAX(COALESCE((SELECT MAX(stage) FROM segments), 0),
+                COALESCE((SELECT MAX(place) FROM staged_records) / 16777216, 0)))
         ON CONFLICT (job_id, part, segment) DO UPDATE SET
             pages = s.pages + excluded.pages, records = s.records + excluded.records,
             bytes = s.bytes + excluded.bytes, retries = s.retries + excluded.retries,
             fetch_micros = s.fetch_micros + excluded.fetch_micros,
-            status = excluded.status, closed_at = excluded.closed_at",
+            status = excluded.status, closed_at = excluded.closed_at
+        RETURNING stage",
     )
     .bind(page.job.0)
     .bind(page.part)
@@ -83,7 +90,7 @@ async fn insert_segment(conn: &mut SqliteConnection, page: &Commit, count: i32) 
     .bind(page.retries)
     .bind(page.fetch_micros)
     .bind(page.close)
-    .execute(&mut *conn)
+    .fetch_one(&mut *conn)
     .await?;
     let pages: Vec<(String, i32)> =
         page.pages.iter().map(|(position, records)| (position.to_stored(), *records)).collect();
@@ -98,24 +105,26 @@ async fn insert_segment(conn: &mut SqliteConnection, page: &Commit, count: i32) 
     .bind(serde_json::to_string(&pages).expect("texts and numbers are JSON"))
     .execute(&mut *conn)
     .await?;
-    Ok(())
+    Ok(stage)
 }
 
 /// One statement for all records: their bytes travel as one blob, from which SQLite cuts each record.
-async fn insert_records(conn: &mut SqliteConnection, page: &Commit) -> Result<()> {
+async fn insert_records(conn: &mut SqliteConnection, page: &Commit, stage: i64) -> Result<()> {
     if page.records.is_empty() {
         return Ok(());
     }
+    if i64::from(page.staged_before) + i64::from(small(page.records.len())) > STAGE {
+        let text = format!("no segment holds more than {STAGE} records");
+        return Err(db::Error::Other(sqlx::Error::Protocol(text)));
+    }
     let (blob, rows) = page.packed();
     sqlx::query(
-        "INSERT INTO staged_records (job_id, part, segment, ordinal, fingerprint, duplicate_of, raw)
-        SELECT ?1, ?2, ?3, r.value ->> 0, unhex(r.value ->> 1), r.value ->> 2,
-            CAST(substr(?4, r.value ->> 3, r.value ->> 4) AS BLOB)
-        FROM jsonb_each(?5) AS r",
+        "INSERT INTO staged_records (place, fingerprint, duplicate_of, raw)
+        SELECT ?1 * 16777216 + (r.value ->> 0), unhex(r.value ->> 1), r.value ->> 2,
+            CAST(substr(?2, r.value ->> 3, r.value ->> 4) AS BLOB)
+        FROM jsonb_each(?3) AS r",
     )
-    .bind(page.job.0)
-    .bind(page.part)
-    .bind(page.segment)
+    .bind(stage)
     .bind(blob)
     .bind(rows)
     .execute(&mut *conn)
@@ -163,8 +172,9 @@ pub(in crate::store) async fn resume(
     .fetch_all(&mut *conn)
     .await?;
     let fingerprints = sqlx::query_scalar(
-        "SELECT fingerprint FROM staged_records
-            WHERE job_id = ?1 AND part = ?2 AND segment = ?3 ORDER BY ordinal",
+        "SELECT r.fingerprint FROM segments s
+            JOIN staged_records r ON r.place >= s.stage * 16777216 AND r.place < (s.stage + 1) * 16777216
+            WHERE s.job_id = ?1 AND s.part = ?2 AND s.segment = ?3 ORDER BY r.place",
     )
     .bind(job)
     .bind(part)
@@ -193,16 +203,17 @@ pub(in crate::store) async fn records(
     end: i32,
 ) -> Result<Vec<RecordRow>> {
     Ok(sqlx::query_as(
-            "SELECT ordinal, fingerprint, duplicate_of, raw FROM staged_records
-            WHERE job_id = ?1 AND part = ?2 AND segment = ?3 AND ordinal >= ?4 AND ordinal < ?5 ORDER BY ordinal",
-        )
-        .bind(job)
-        .bind(part)
-        .bind(segment)
-        .bind(first)
-        .bind(end)
-        .fetch_all(&mut *conn)
-        .await?)
+        "SELECT r.place - s.stage * 16777216 AS ordinal, r.fingerprint, r.duplicate_of, r.raw FROM segments s
+            JOIN staged_records r ON r.place >= s.stage * 16777216 + ?4 AND r.place < s.stage * 16777216 + ?5
+            WHERE s.job_id = ?1 AND s.part = ?2 AND s.segment = ?3 ORDER BY r.place",
+    )
+    .bind(job)
+    .bind(part)
+    .bind(segment)
+    .bind(first)
+    .bind(end)
+    .fetch_all(&mut *conn)
+    .await?)
 }
 
 pub(in crate::store) async fn any_cleanable(conn: &mut SqliteConnection, job: Id) -> Result<bool> {
@@ -219,8 +230,8 @@ pub(in crate::store) async fn any_cleanable(conn: &mut SqliteConnection, job: Id
 }
 
 pub(in crate::store) async fn clean(conn: &mut SqliteConnection, job: Id) -> Result<i64> {
-    let done: Vec<(i32, i32)> = sqlx::query_as(
-        "SELECT s.part, s.segment FROM segments s
+    let done: Vec<(i32, i32, i64)> = sqlx::query_as(
+        "SELECT s.part, s.segment, s.stage FROM segments s
         WHERE s.job_id = ?1 AND s.status = 'closed'
             AND s.records = (
                 SELECT COALESCE(SUM(c.records), 0) FROM chunks c
@@ -229,13 +240,13 @@ pub(in crate::store) async fn clean(conn: &mut SqliteConnection, job: Id) -> Res
     .bind(job)
     .fetch_all(&mut *conn)
     .await?;
-    for (part, segment) in &done {
-        let gone = sqlx::query("DELETE FROM staged_records WHERE job_id = ?1 AND part = ?2 AND segment = ?3")
-            .bind(job)
-            .bind(part)
-            .bind(segment)
-            .execute(&mut *conn)
-            .await?;
+    for (part, segment, stage) in &done {
+        let gone = sqlx::query(
+            "DELETE FROM staged_records WHERE place >= ?1 * 16777216 AND place < (?1 + 1) * 16777216",
+        )
+        .bind(stage)
+        .execute(&mut *conn)
+        .await?;
         sqlx::query("DELETE FROM pages WHERE job_id = ?1 AND part = ?2 AND segment = ?3")
             .bind(job)
             .bind(part)

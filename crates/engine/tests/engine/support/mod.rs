@@ -104,6 +104,7 @@ pub(crate) fn limits() -> Limits {
         pages_per_segment: 4,
         segments_ahead: 4,
         chunk_records: 20,
+        part_records: 8,
         workers: 2,
         lease: Duration::from_secs(5),
         poll: Duration::from_millis(10),
@@ -290,10 +291,19 @@ impl Bench {
             fetched += i64::from(line.records);
         }
         assert_eq!(fetched, job.fetched, "over the segments");
-        for left in ["staged_records", "pages"] {
-            let text = format!("SELECT COUNT(*) FROM crossdock.{left} WHERE job_id = {}", id.0.get());
-            let count = sql::count(&self.database, &text).await;
-            assert_eq!(count, 0, "{left} of a completed job");
+        let job_id = id.0.get();
+        let staged = match self.database.kind() {
+            db::Kind::Postgres => {
+                format!("SELECT COUNT(*) FROM crossdock.staged_records WHERE job_id = {job_id}")
+            }
+            db::Kind::Sqlite => format!(
+                "SELECT COUNT(*) FROM staged_records r JOIN segments s ON s.stage = r.place / 16777216
+                WHERE s.job_id = {job_id}"
+            ),
+        };
+        let pages = format!("SELECT COUNT(*) FROM crossdock.pages WHERE job_id = {job_id}");
+        for left in [staged, pages] {
+            assert_eq!(sql::count(&self.database, &left).await, 0, "left of a completed job: {left}");
         }
         let mut ordinals: BTreeMap<(i32, i32), Vec<i32>> = BTreeMap::new();
         let mut failed = 0;
