@@ -87,8 +87,12 @@ pub(crate) fn parts(
 }
 
 /// The engine's limits as the import's contract sets them.
-pub(crate) fn limits(lease: Option<std::time::Duration>, workers: Option<usize>) -> Limits {
-    let defaults = Limits::default();
+pub(crate) fn limits(
+    database: &Database,
+    lease: Option<std::time::Duration>,
+    workers: Option<usize>,
+) -> Limits {
+    let defaults = Limits::suited_to(database.kind());
     Limits {
         run_records: imports::MAX_LINKS_PER_RUN,
         run_budget: imports::RUN_BUDGET,

@@ -75,7 +75,7 @@ pub(super) async fn run(args: &Import, address: &Address, file: &File) -> anyhow
     let workspace = default_workspace(&database).await?;
     make_domains(&database, &workspace, &wanted).await?;
     let mut registry = Registry::default();
-    let limits = wire::limits(file.lease()?, file.workers());
+    let limits = wire::limits(&database, file.lease()?, file.workers());
     let parts = wire::parts(&database, &args.source, limits, &mut registry, imports::sink::no_caches());
     let new = NewImport {
         workspace_id: workspace.id,

@@ -22,7 +22,7 @@ pub(super) async fn run(args: &Job, address: &Address, file: &File) -> anyhow::R
         return self::resume(resume, &database, file, args.json).await;
     }
     let mut registry = Registry::default();
-    let limits = wire::limits(None, None);
+    let limits = wire::limits(&database, None, None);
     let parts =
         wire::parts(&database, &SourceArgs::default(), limits, &mut registry, imports::sink::no_caches());
     let imports = &parts.imports;
@@ -183,7 +183,7 @@ async fn verify(imports: &Imports, id: JobId, json: bool) -> anyhow::Result<Exit
 async fn resume(args: &JobResume, database: &Database, file: &File, json: bool) -> anyhow::Result<Exit> {
     let id = id(&args.id)?;
     let mut registry = Registry::default();
-    let limits = wire::limits(file.lease()?, file.workers());
+    let limits = wire::limits(database, file.lease()?, file.workers());
     let parts = wire::parts(database, &args.source, limits, &mut registry, imports::sink::no_caches());
     let report = parts.imports.get(None, id).await.map_err(person)?;
     let _lock = match lock::take(database, "job resume", None)? {

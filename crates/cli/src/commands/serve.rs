@@ -34,7 +34,7 @@ pub(super) async fn run(args: &Serve, address: &Address, file: &File) -> anyhow:
         }
     };
     first_token(&database).await?;
-    let limits = wire::limits(file.lease()?, args.workers);
+    let limits = wire::limits(&database, file.lease()?, args.workers);
     let parts = wire::server(&database, &args.source, limits);
     let stop = stop_on_signal()?;
     let runner = {

@@ -16,7 +16,7 @@ pub(super) async fn run(args: &Worker, address: &Address, file: &File) -> anyhow
         ));
     }
     let database = open(address).await?;
-    let limits = wire::limits(file.lease()?, args.workers.or(file.workers()));
+    let limits = wire::limits(&database, file.lease()?, args.workers.or(file.workers()));
     let mut registry = Registry::default();
     let parts =
         wire::parts(&database, &SourceArgs::default(), limits, &mut registry, imports::sink::no_caches());

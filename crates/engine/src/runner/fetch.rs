@@ -25,6 +25,9 @@ use crate::{JobEvent, PartitionSpec, Position, Source, SourceError, StagedRecord
 
 /// How long staged records wait for their chunk to fill while the workers have nothing to do.
 const TAIL_WAITS_MAX: Duration = Duration::from_millis(50);
+/// A segment is closed when it has so many records, however few its pages. What SQLite's staging has room for is
+/// sixteen times that.
+const RECORDS_PER_SEGMENT_MAX: i32 = 1 << 20;
 
 /// Fetches one partition after the other until none is free or the job stops.
 pub(super) async fn fetcher(context: Arc<Context>, source: Arc<dyn Source>) -> Result<(), HostError> {
@@ -500,7 +503,9 @@ impl Fetch<'_> {
         let first_page = self.segment.pages;
         let retries = i64::from(fetched.page.retries);
         let records = self.segment.take(&fetched.at, fetched.page.records);
-        let close = next == Position::End || self.segment.pages >= limits.pages_per_segment;
+        let close = next == Position::End
+            || self.segment.pages >= limits.pages_per_segment
+            || self.segment.staged >= RECORDS_PER_SEGMENT_MAX;
         self.tail.extend(records.iter().cloned());
         let chunks = self.chunks_if(close);
         let count = small(records.len());

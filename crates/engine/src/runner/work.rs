@@ -1,6 +1,7 @@
 //! Stage two: a worker claims a chunk, lets the sink write it, and settles it, in one transaction.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -246,11 +247,11 @@ struct Attempt<'a, 'c> {
 impl<'c> Attempt<'_, 'c> {
     async fn run(&self) -> Result<Tried<'c>, Undone> {
         let chunk = self.chunk_context();
-        let originals: Vec<StagedRecord> =
+        let originals: Arc<[StagedRecord]> =
             self.records.iter().filter(|record| record.duplicate_of.is_none()).cloned().collect();
-        // A chunk that is isolated is prepared part by part.
-        let prepared =
-            if self.isolating { Prepared::default() } else { self.context.sink.prepare(&chunk, &originals) };
+        // A chunk that is isolated is prepared in ever smaller parts.
+        let first = if self.isolating { 0..0 } else { self.part(0, originals.len()) };
+        let prepared = self.prepare(chunk, originals.clone(), first).await.map_err(Undone::Stop)?;
         let mut tx = self.context.shared.store.database().begin_bulk().await.map_err(undone)?;
         match self.inside(&mut tx, &chunk, &originals, prepared).await {
             Ok(Some(settled)) => {
@@ -271,12 +272,37 @@ impl<'c> Attempt<'_, 'c> {
         }
     }
 
+    /// The part of a chunk that begins at `start` and goes to the sink at once.
+    fn part(&self, start: usize, end: usize) -> Range<usize> {
+        start..end.min(start.saturating_add(self.context.shared.limits.part_records.max(1)))
+    }
+
+    /// On a thread of its own: the loops that fetch share theirs with this one, and go on meanwhile.
+    fn prepare(
+        &self,
+        chunk: ChunkContext,
+        originals: Arc<[StagedRecord]>,
+        part: Range<usize>,
+    ) -> impl Future<Output = Result<Prepared, HostError>> + use<> {
+        let sink = self.context.sink.clone();
+        let preparing = (!part.is_empty())
+            .then(|| tokio::task::spawn_blocking(move || sink.prepare(&chunk, &originals[part])));
+        async move {
+            match preparing {
+                None => Ok(Prepared::default()),
+                Some(preparing) => preparing
+                    .await
+                    .map_err(|error| HostError::Stop(Stop::failed(format!("reading a chunk: {error}")))),
+            }
+        }
+    }
+
     /// `None`: the chunk is not this worker's.
     async fn inside(
         &self,
         tx: &mut Tx,
         chunk: &ChunkContext,
-        originals: &[StagedRecord],
+        originals: &Arc<[StagedRecord]>,
         prepared: Prepared,
     ) -> Result<Option<Settled<'c>>, Undone> {
         if !chunks::claim(tx.conn(), self.context.id(), self.chunk, self.serial).await.map_err(undone)? {
@@ -318,21 +344,15 @@ impl<'c> Attempt<'_, 'c> {
         &self,
         tx: &mut Tx,
         chunk: &ChunkContext,
-        originals: &[StagedRecord],
+        originals: &Arc<[StagedRecord]>,
         prepared: Prepared,
     ) -> Result<Vec<Written>, Undone> {
         let written = if self.chunk.attempts > self.context.shared.limits.attempts_max {
             originals.iter().map(|_| kills_worker(self.chunk.attempts)).collect()
         } else if self.isolating {
             self.isolate(tx, chunk, originals).await?
-        } else if originals.is_empty() {
-            Vec::new()
         } else {
-            self.context.sink.write(tx, chunk, originals, prepared).await.map_err(|error| match error {
-                SinkError::Refused(_) => Undone::Isolate,
-                SinkError::Db(error) if error.is_refusal() => Undone::Isolate,
-                other => from_sink(other),
-            })?
+            self.write_parts(tx, chunk, originals, prepared).await?
         };
         if written.len() != originals.len() {
             return Err(Undone::Stop(HostError::Stop(Stop::failed(format!(
@@ -350,6 +370,34 @@ impl<'c> Attempt<'_, 'c> {
                 None => written.next().expect("the lengths were compared"),
             })
             .collect())
+    }
+
+    /// Writes a chunk part by part, each of which is read while the one before it is written. A chunk is as large as
+    /// its transaction should be, a part as large as what the sink holds in memory.
+    async fn write_parts(
+        &self,
+        tx: &mut Tx,
+        chunk: &ChunkContext,
+        originals: &Arc<[StagedRecord]>,
+        mut prepared: Prepared,
+    ) -> Result<Vec<Written>, Undone> {
+        let mut written = Vec::with_capacity(originals.len());
+        let mut part = self.part(0, originals.len());
+        while !part.is_empty() {
+            let following = self.part(part.end, originals.len());
+            let preparing = self.prepare(*chunk, originals.clone(), following.clone());
+            let records = &originals[part];
+            let done =
+                self.context.sink.write(tx, chunk, records, prepared).await.map_err(|error| match error {
+                    SinkError::Refused(_) => Undone::Isolate,
+                    SinkError::Db(error) if error.is_refusal() => Undone::Isolate,
+                    other => from_sink(other),
+                })?;
+            written.extend(done);
+            prepared = preparing.await.map_err(Undone::Stop)?;
+            part = following;
+        }
+        Ok(written)
     }
 
     /// Writes the records in ever smaller parts, in order, so that what the database refuses ends up alone.
