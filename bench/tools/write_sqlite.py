@@ -3,7 +3,7 @@
     write_sqlite.py IMPORTED EMPTY
 
 It is the limit of writing: the links, slugs, tags of links and origins that an import left behind, read beforehand,
-then inserted in transactions of 500 links with the settings the product opens SQLite with (WAL, synchronous FULL).
+then inserted in transactions of 10,000 links with the settings the product opens SQLite with (WAL, synchronous FULL).
 No page is fetched, staged, checked or logged. Prints one JSON object.
 """
 
@@ -13,7 +13,7 @@ import sys
 import time
 from itertools import groupby
 
-LINKS_PER_TRANSACTION = 500
+LINKS_PER_TRANSACTION = 10_000
 # Each table, and the column that says which link a row belongs to.
 TABLES = {"links": "id", "slugs": "link_id", "link_tags": "link_id", "link_origins": "link_id"}
 
