@@ -68,7 +68,7 @@ impl Source for Maker {
         } else {
             Position::At(Cursor::new(last.to_string()).unwrap())
         };
-        Ok(Page { records, next, retries: 0 })
+        Ok(Page { records, next, total: None, retries: 0 })
     }
 }
 

@@ -186,20 +186,19 @@ pub struct Job {
     pub pages: i64,
     /// Requests repeated.
     pub retries: i64,
-    /// How many records the source says it has, where it says so.
+    /// How many records the source counts in all partitions together, once it has told that of each.
     pub expected: Option<i64>,
+    /// Partitions that ended with fewer records than the source counts in them.
+    pub short_partitions: i64,
     /// What became of the records so far.
     pub counts: Counts,
 }
 
 impl Job {
-    /// `clean` or `partial` for a completed job.
+    /// `clean` or `partial` for a completed job: some records failed, or the source counts more than came.
     pub fn outcome(&self) -> Option<&'static str> {
-        (self.status == Status::Completed).then_some(if self.counts.failed == 0 {
-            "clean"
-        } else {
-            "partial"
-        })
+        let is_clean = self.counts.failed == 0 && self.short_partitions == 0;
+        (self.status == Status::Completed).then_some(if is_clean { "clean" } else { "partial" })
     }
 }
 

@@ -27,11 +27,21 @@ use crate::Position;
 pub struct PartitionSpec {
     /// Names the partition within the job, for people and for the source itself (a group id, a range).
     pub key: String,
-    /// How many records the source says it has, where it says so; for progress only.
+    /// How many records the source counts in it, where it says so. If it ends with fewer, the job is no clean one.
     pub expected: Option<i64>,
     /// Why nothing of it is fetched, where the source or the job's filter leaves it out: listed, so that nobody takes it
     /// for moved.
     pub left_out: Option<String>,
+}
+
+/// The largest count that is believed: sums over partitions stay within 64 bits.
+const COUNT_MAX: i64 = 1 << 50;
+
+impl PartitionSpec {
+    /// The count that was told beforehand, if it can be one.
+    pub(crate) fn counted(&self) -> Option<i64> {
+        self.expected.filter(|count| (0..=COUNT_MAX).contains(count))
+    }
 }
 
 /// One answer of a source.
@@ -41,8 +51,21 @@ pub struct Page {
     pub records: Vec<Bytes>,
     /// Where the next page begins, or the end. Never [`Position::Beginning`].
     pub next: Position,
+    /// How many records the source counts in the whole partition, where the page says so. The last one told stands;
+    /// what cannot be a count is passed over.
+    pub total: Option<i64>,
     /// Requests that had to be repeated to get this page.
     pub retries: u32,
+}
+
+impl Page {
+    /// The count that the page tells, if it can be one: never less than the page holds, and nothing at all only where
+    /// there is nothing. `before` are the pages of the partition before this one.
+    pub(crate) fn counted(&self, before: i64) -> Option<i64> {
+        let held = i64::try_from(self.records.len()).unwrap_or(i64::MAX);
+        let least = if before == 0 { held } else { held.max(1) };
+        self.total.filter(|count| (least..=COUNT_MAX).contains(count))
+    }
 }
 
 /// What the engine needs to know of a source beforehand.

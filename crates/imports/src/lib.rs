@@ -51,10 +51,18 @@ pub const MAX_SUFFIX: u32 = 50;
 /// The room's migrations; they follow those of the engine and of the link domain.
 pub const ROOM: Room = db::room!(
     "imports",
-    &[Migration {
-        version: 1,
-        name: "import parameters and the view of import jobs",
-        sqlite: include_str!("../migrations/0001_imports.sqlite.sql"),
-        postgres: include_str!("../migrations/0001_imports.postgres.sql"),
-    }]
+    &[
+        Migration {
+            version: 1,
+            name: "import parameters and the view of import jobs",
+            sqlite: include_str!("../migrations/0001_imports.sqlite.sql"),
+            postgres: include_str!("../migrations/0001_imports.postgres.sql"),
+        },
+        Migration {
+            version: 2,
+            name: "totals of import jobs over all parts or none",
+            sqlite: include_str!("../migrations/0002_totals.sqlite.sql"),
+            postgres: include_str!("../migrations/0002_totals.postgres.sql"),
+        },
+    ]
 );

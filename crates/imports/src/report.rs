@@ -34,7 +34,7 @@ pub struct ImportReport {
     pub waiting_until: Option<Timestamp>,
     /// Number of the latest run.
     pub run: i32,
-    /// Records the source says it has, where it says so.
+    /// Records the source counts in all parts together, once it has told that of each.
     pub expected: Option<i64>,
     /// Records fetched.
     pub source_links: i64,

@@ -105,8 +105,9 @@ async fn show(imports: &Imports, id: JobId, json: bool) -> anyhow::Result<Exit> 
     ))?;
     for partition in &report.partitions {
         let reason = partition.reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
+        let counted = partition.expected.map_or_else(String::new, |counted| format!(" of {counted}"));
         print(format!(
-            "  part {} {}, {} records{reason}",
+            "  part {} {}, {}{counted} records{reason}",
             partition.key, partition.status, partition.records
         ))?;
     }

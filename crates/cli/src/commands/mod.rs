@@ -93,8 +93,8 @@ async fn default_workspace(database: &Database) -> anyhow::Result<Workspace> {
 
 /// The exit code that tells how an import stands.
 fn exit_of(report: &ImportReport) -> Exit {
-    match (report.status, report.failed) {
-        (engine::Status::Completed, 0) => Exit::Clean,
+    match (report.status, report.outcome) {
+        (engine::Status::Completed, Some("clean")) => Exit::Clean,
         (engine::Status::Completed, _) => Exit::Partial,
         (engine::Status::AwaitingToken, _) => Exit::AwaitingToken,
         _ => Exit::Failed,

@@ -502,6 +502,7 @@ impl Fetch<'_> {
         let staged_before = self.segment.staged;
         let first_page = self.segment.pages;
         let retries = i64::from(fetched.page.retries);
+        let total = fetched.page.counted(self.pages);
         let records = self.segment.take(&fetched.at, fetched.page.records);
         let close = next == Position::End
             || self.segment.pages >= limits.pages_per_segment
@@ -516,6 +517,7 @@ impl Fetch<'_> {
             records,
             staged_before,
             retries,
+            total,
             fetch_micros: i64::try_from(fetched.took.as_micros()).unwrap_or(i64::MAX),
             ..self.commit_of(from, next, chunks, close)
         }
@@ -539,6 +541,7 @@ impl Fetch<'_> {
             chunks,
             close,
             retries: 0,
+            total: None,
             fetch_micros: 0,
             lease_seconds: seconds(self.context.shared.limits.lease),
         }

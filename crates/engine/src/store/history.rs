@@ -78,7 +78,7 @@ pub async fn segments(conn: Conn<'_>, job: JobId) -> Result<Vec<SegmentLine>> {
     db::dispatch!(conn, segments(job.0))
 }
 
-/// The job's error log, in order of place.
+/// The job's error log: first what concerns whole partitions (segment and ordinal are -1), then in order of place.
 pub async fn notes(conn: Conn<'_>, job: JobId, limit: i64) -> Result<Vec<Note>> {
     db::dispatch!(conn, notes(job.0, limit))
 }

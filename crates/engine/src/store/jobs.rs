@@ -29,6 +29,7 @@ pub(super) struct JobRow {
     pages: i64,
     fetch_retries: i64,
     expected: Option<i64>,
+    short_partitions: i64,
     chunk_retries: i64,
     imported: i64,
     updated: i64,
@@ -61,6 +62,7 @@ impl From<JobRow> for Job {
             pages: row.pages,
             retries: row.fetch_retries + row.chunk_retries,
             expected: row.expected,
+            short_partitions: row.short_partitions,
             counts: Counts {
                 imported: row.imported,
                 updated: row.updated,

@@ -9,6 +9,9 @@ use db::{Conn, Result};
 use super::{postgres::pages as postgres, small, sqlite::pages as sqlite};
 use crate::{Fingerprint, JobId, Place, Position, StagedRecord};
 
+/// The code of the note on a partition that ended with fewer records than its source counts.
+pub const FEWER_THAN_COUNTED: &str = "fewer_than_the_source_counts";
+
 /// One or a few pages to make durable, all of one segment.
 #[derive(Debug)]
 pub struct Commit {
@@ -42,6 +45,8 @@ pub struct Commit {
     pub close: bool,
     /// Requests that were repeated.
     pub retries: i64,
+    /// How many records the source counts in the partition, if these pages say so.
+    pub total: Option<i64>,
     /// Time spent fetching, in microseconds.
     pub fetch_micros: i64,
     /// How long the lease is prolonged.

@@ -13,7 +13,7 @@ pub struct Checkpoint {
     pub part: i32,
     /// Its name for the source.
     pub key: String,
-    /// How many records the source says it has.
+    /// How many records the source counts in it, where it says so.
     pub expected: Option<i64>,
     /// Raised whenever a fetcher takes over.
     pub epoch: i64,
@@ -53,7 +53,7 @@ impl Checkpoint {
 pub async fn insert(conn: Conn<'_>, id: JobId, specs: &[PartitionSpec]) -> Result<()> {
     let row = |(part, spec): (usize, &PartitionSpec)| {
         let status = if spec.left_out.is_some() { "left_out" } else { "fetching" };
-        (part, spec.key.clone(), spec.expected, status, spec.left_out.clone())
+        (part, spec.key.clone(), spec.counted(), status, spec.left_out.clone())
     };
     let rows: Vec<_> = specs.iter().enumerate().map(row).collect();
     let rows = serde_json::to_string(&rows).expect("numbers and texts are JSON");
@@ -121,6 +121,8 @@ pub struct State {
     pub reason: Option<String>,
     /// Records fetched so far.
     pub records: i64,
+    /// How many the source counts in it, where it says so.
+    pub expected: Option<i64>,
 }
 
 /// The partitions of a job, in order.

@@ -10,6 +10,7 @@ mod support;
 
 mod back_pressure;
 mod conservation;
+mod counts;
 mod cursors;
 mod lanes;
 mod modes;

@@ -56,6 +56,7 @@ fn first_page(job: JobId, epoch: i64) -> Commit {
         chunks: vec![NewChunk { first_ordinal: 0, records: 2 }],
         close: false,
         retries: 0,
+        total: None,
         fetch_micros: 5,
         lease_seconds: 1,
     }

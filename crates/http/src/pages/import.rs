@@ -103,7 +103,7 @@ fn content(
 
 fn tone(report: &ImportReport) -> &'static str {
     match report.status {
-        Status::Completed if report.failed == 0 => "good",
+        Status::Completed if report.outcome == Some("clean") => "good",
         Status::Completed | Status::Paused | Status::AwaitingToken | Status::Waiting => "warn",
         Status::Failed | Status::Cancelled => "bad",
         Status::Queued | Status::Running => "busy",
@@ -117,7 +117,8 @@ fn words(report: &ImportReport) -> &'static str {
         (Status::Waiting, _) => "waiting for the vendor",
         (Status::Paused, _) => "paused",
         (Status::AwaitingToken, _) => "awaiting the vendor's token",
-        (Status::Completed, 0) => "completed",
+        (Status::Completed, 0) if report.outcome == Some("clean") => "completed",
+        (Status::Completed, 0) => "completed, but the source counts more",
         (Status::Completed, _) => "completed, with failed records",
         (Status::Failed, _) => "failed",
         (Status::Cancelled, _) => "cancelled",

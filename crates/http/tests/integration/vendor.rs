@@ -54,7 +54,7 @@ impl Source for TestSource {
             _ => (vec!["three https://three.example/"], Position::End),
         };
         let records = records.into_iter().map(Bytes::from).collect();
-        Ok(Page { records, next, retries: 0 })
+        Ok(Page { records, next, total: None, retries: 0 })
     }
 }
 

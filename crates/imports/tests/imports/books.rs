@@ -196,3 +196,23 @@ import_test!(an_account_without_links_is_a_clean_import, world, {
     assert_eq!((report.status, report.outcome, report.source_links), (Status::Completed, Some("clean"), 0));
     assert!(world.verify(&report).await.holds);
 });
+
+// The vendor counts seven and gives three: nobody may take that for all of them.
+import_test!(c26_an_import_with_fewer_links_than_the_vendor_counts_is_partial, world, {
+    let links: Vec<Record> = (0..3)
+        .map(|n| record(&format!("r{n}"), &format!("old.example.com/s{n}"), "https://example.com/"))
+        .collect();
+    world.account.set(&links);
+    world.account.count(7);
+    let report = world.import().await;
+    assert_eq!((report.status, report.outcome), (Status::Completed, Some("partial")));
+    assert_eq!((report.failed, report.source_links, report.expected), (0, 3, Some(7)));
+    let entry = world.log(&report).await.remove(0);
+    assert_eq!((entry.reason.as_str(), entry.outcome.as_str()), ("fewer_than_the_source_counts", "partial"));
+    assert_eq!(entry.detail, "all: the source counts 7 records, of which 3 arrived");
+    assert_eq!(view(&world).await[0].total_items, 7);
+
+    world.account.count(3);
+    let again = world.import().await;
+    assert_eq!((again.outcome, again.unchanged, again.expected), (Some("clean"), 3, Some(3)));
+});

@@ -100,6 +100,8 @@ pub enum Fault {
     ShortPage,
     /// The page begins with this many links of the page before.
     Overlap(usize),
+    /// `pagination.total` is not what the group has: `+K` or `-K` off, or this very text.
+    TotalOff(String),
     /// A new link appears on top before this request is answered; a walk that has begun does not meet it.
     LinkAdded,
     /// A link appears further down (as one that moved into the group); the walk meets it.
@@ -125,6 +127,7 @@ pub struct FaultPlan {
     gzip: bool,
     bare_limits: bool,
     trailing_empty_page: bool,
+    total: bool,
 }
 
 /// One fault and how many list requests in a row it strikes.
@@ -186,6 +189,11 @@ impl FaultPlan {
         self.trailing_empty_page
     }
 
+    /// Whether every page tells how many links the group has.
+    pub(super) fn tells_total(&self) -> bool {
+        self.total
+    }
+
     /// What strikes the list request with this number (from 1).
     pub(super) fn strikes(&self, request: u64) -> Vec<Strike> {
         let begun = self.requests.range(..=request);
@@ -210,6 +218,7 @@ impl FaultPlan {
             "gzip" if item.place.is_none() => self.switch(&item, |plan| plan.gzip = true),
             "no-retry-after" => self.switch(&item, |plan| plan.bare_limits = true),
             "trailing-empty-page" => self.switch(&item, |plan| plan.trailing_empty_page = true),
+            "total" => self.switch(&item, |plan| plan.total = true),
             name => match RecordFault::named(name) {
                 Some(fault) => {
                     self.records.push(item.record_rule(fault));

@@ -82,6 +82,7 @@ struct Twist {
     empty: bool,
     delivery: Delivery,
     pagination: Option<Fault>,
+    total: Option<String>,
 }
 
 /// A page that is about to be answered.
@@ -119,6 +120,7 @@ impl PagePlan<'_> {
             | Fault::NoPagination
             | Fault::NoCursor
             | Fault::ForeignNext(_) => twist.pagination = Some(strike.fault),
+            Fault::TotalOff(text) => twist.total = Some(text),
             Fault::LinkAdded => self.add(None),
             Fault::LinkAddedAhead => {
                 let place = self.place_ahead(|_| true);
@@ -198,7 +200,7 @@ impl PagePlan<'_> {
 
     fn next(&self, base_url: &str, place: Option<Position>) -> Pagination {
         let Some(place) = place else {
-            return Pagination::Next { cursor: String::new(), url: String::new() };
+            return Pagination::Next { cursor: String::new(), url: String::new(), total: self.total() };
         };
         let cursor = listing::cursor(&self.call.state.account, self.group, place);
         let kept = self.call.query.iter().filter(|(name, _)| name != "search_after" && name != "size");
@@ -211,7 +213,23 @@ impl PagePlan<'_> {
             encoding::component(&cursor),
             self.size
         );
-        Pagination::Next { cursor, url }
+        Pagination::Next { cursor, url, total: self.total() }
+    }
+
+    /// What the page says of the number of links, as it stands in the JSON.
+    fn total(&self) -> Option<String> {
+        let said = self.twist.total.as_deref();
+        if said.is_none() && !self.call.state.faults.tells_total() {
+            return None;
+        }
+        let all = Query { after: Position::BEGINNING, overlap: 0, ..self.query.clone() };
+        let links = listing::count(&self.call.state.account, self.group, &all);
+        let off = |text: &str| text.starts_with(['+', '-']).then(|| text.parse::<i64>().ok()).flatten();
+        Some(match (said, said.and_then(off)) {
+            (_, Some(off)) => (i64::try_from(links).unwrap_or(i64::MAX) + off).to_string(),
+            (Some(text), None) => text.to_owned(),
+            (None, None) => links.to_string(),
+        })
     }
 
     fn end_of_first_page(&self) -> Position {

@@ -91,6 +91,14 @@ pub(super) fn page(account: &Account, group: &Group, query: &Query) -> Page {
     Page { links: places.into_iter().filter_map(|place| account.link(&edits, place)).collect(), next }
 }
 
+/// How many links of `group` the query finds. Walks over all of them.
+pub(super) fn count(account: &Account, group: &Group, query: &Query) -> usize {
+    let Some(group) = group.links else { return 0 };
+    let edits = account.edits();
+    let walk = Walk { account, edits: &edits, group, query };
+    std::iter::successors(walk.place_after(query.after), |place| walk.place_after(*place)).count()
+}
+
 /// The first place of the group behind `after` that the query wants.
 pub(super) fn place_after(account: &Account, group: u32, query: &Query, after: Position) -> Option<Position> {
     Walk { account, edits: &account.edits(), group, query }.place_after(after)

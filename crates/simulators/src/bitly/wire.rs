@@ -26,7 +26,8 @@ pub(super) enum Pagination {
     /// Neither cursor nor URL, only the size.
     WithoutCursor,
     /// The cursor (empty at the end) and the URL of the next page (empty at the end).
-    Next { cursor: String, url: String },
+    /// With a total if the page tells it, as it stands in the JSON.
+    Next { cursor: String, url: String, total: Option<String> },
 }
 
 /// Where answers say that they come from.
@@ -55,12 +56,16 @@ pub(super) fn page(
     match pagination {
         Pagination::Missing => {}
         Pagination::WithoutCursor => write!(out, r#","pagination":{{"size":{size}}}"#).expect(VEC),
-        Pagination::Next { cursor, url } => {
+        Pagination::Next { cursor, url, total } => {
             out.extend_from_slice(br#","pagination":{"next":"#);
             write_json_string(&mut out, url, PLAIN);
             out.extend_from_slice(br#","search_after":"#);
             write_json_string(&mut out, cursor, PLAIN);
-            write!(out, r#","size":{size}}}"#).expect(VEC);
+            write!(out, r#","size":{size}"#).expect(VEC);
+            if let Some(total) = total {
+                write!(out, r#","total":{total}"#).expect(VEC);
+            }
+            out.push(b'}');
         }
     }
     out.push(b'}');
@@ -328,7 +333,8 @@ mod tests {
         let group = account.default_group();
         let origin = Origin { base_url: "http://127.0.0.1/v4".to_owned() };
         let found = listing::page(account, group, &query);
-        page(&origin, group, &found, &Pagination::Next { cursor: String::new(), url: String::new() }, 2_000)
+        let end = Pagination::Next { cursor: String::new(), url: String::new(), total: None };
+        page(&origin, group, &found, &end, 2_000)
     }
 
     #[test]

@@ -212,6 +212,22 @@ fn foreign_ids(body: &serde_json::Value) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn a_total_is_told_only_where_the_plan_says_so_and_may_be_off() {
+    for (plan, expected) in [
+        ("none", ["null", "null"]),
+        ("total", ["300", "300"]),
+        ("total,total-off@2", ["300", "310"]),
+        ("total-off@1:-7", ["293", "null"]),
+        ("total-off@1x2:\"many\"", ["\"many\"", "\"many\""]),
+        ("total,link-deleted@2", ["300", "299"]),
+    ] {
+        let (first, again) = first_and_again(plan).await;
+        let told = [first, again].map(|answer| answer.json()["pagination"]["total"].to_string());
+        assert_eq!(told, expected, "{plan}");
+    }
+}
+
+#[tokio::test]
 async fn empty_and_short_pages_have_a_cursor_and_lose_no_link() {
     let simulator = Simulator::with_faults(450, "empty-page@1,empty-page@3,short-page@4").await;
     let mut sizes = Vec::new();

@@ -211,7 +211,8 @@ impl Bitly {
             }
         };
         let records = page.records.into_iter().map(|record| answer.body.slice_ref(record)).collect();
-        Ok(Page { records, next, retries: answer.attempts.saturating_sub(1) })
+        let total = page.total.and_then(|total| i64::try_from(total).ok());
+        Ok(Page { records, next, total, retries: answer.attempts.saturating_sub(1) })
     }
 
     /// Whether a URL is on the API's host or, for Bitly's own, on another of Bitly's. It is never followed:

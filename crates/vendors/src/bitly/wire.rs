@@ -325,6 +325,23 @@ mod tests {
     }
 
     #[test]
+    fn a_total_that_is_no_count_is_passed_over() {
+        for (total, expected) in [
+            ("12", Some(12)),
+            ("0", Some(0)),
+            ("-5", None),
+            ("\"12\"", None),
+            ("1e3", None),
+            ("null", None),
+            ("true", None),
+        ] {
+            let body =
+                format!(r#"{{"links":[],"pagination":{{"next":"","search_after":"","total":{total}}}}}"#);
+            assert_eq!(Page::read(body.as_bytes()).unwrap().total, expected, "{total}");
+        }
+    }
+
+    #[test]
     fn a_cursor_goes_on_even_with_an_empty_page() {
         let next =
             read(r#","pagination":{"next":"https://h/?search_after=x%2B","search_after":"x+","size":100}"#)

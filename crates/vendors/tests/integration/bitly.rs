@@ -328,6 +328,21 @@ async fn all_active_groups_are_walked_in_a_fixed_order_and_one_can_be_chosen() {
 }
 
 #[tokio::test]
+async fn c27_pages_tell_how_many_links_the_group_has_where_bitly_says_so() {
+    let totals = async |faults: &str| -> Vec<Option<i64>> {
+        let walked = Walked::links(250, faults).await;
+        walked.pages().await.unwrap().iter().map(|page| page.total).collect()
+    };
+    assert_eq!(totals("none").await, [None; 3]);
+    assert_eq!(totals("total").await, [Some(250); 3]);
+    assert_eq!(totals("total,total-off@3").await, [Some(250), Some(250), Some(260)]);
+    assert_eq!(totals("total-off@1:-3,total-off@2:0").await, [Some(247), Some(0), None]);
+    for nonsense in ["\"250\"", "-5e0", "2.5", "null", "18446744073709551615", "[250]"] {
+        assert_eq!(totals(&format!("total-off@2:{nonsense}")).await, [None; 3], "{nonsense}");
+    }
+}
+
+#[tokio::test]
 async fn a_group_without_links_is_one_empty_page() {
     let shape = Shape { empty_group: true, ..Shape::default() };
     let walked = Walked::account(Account::shaped(10, 3, shape), "none").await;

@@ -27,7 +27,7 @@ pub(in crate::store) async fn notes(pg: &mut Pg<'_>, job: Id, limit: i64) -> Res
     Ok(pg
         .query_as(
             "SELECT part, segment, ordinal, source_id, label, outcome, code, detail FROM crossdock.notes
-            WHERE job_id = $1 ORDER BY part, segment, ordinal LIMIT $2",
+            WHERE job_id = $1 ORDER BY segment >= 0, part, segment, ordinal LIMIT $2",
         )
         .bind(job)
         .bind(limit)

@@ -13,7 +13,10 @@ macro_rules! job_columns {
                 (SELECT COALESCE(SUM(p.pages), 0) FROM crossdock.partitions p WHERE p.job_id = j.id)::BIGINT AS pages,
                 (SELECT COALESCE(SUM(p.retries), 0) FROM crossdock.partitions p WHERE p.job_id = j.id)::BIGINT
                     AS fetch_retries,
-                (SELECT SUM(p.expected) FROM crossdock.partitions p WHERE p.job_id = j.id)::BIGINT AS expected,
+                (SELECT CASE WHEN COUNT(*) = COUNT(p.expected) THEN SUM(p.expected) END FROM crossdock.partitions p
+                    WHERE p.job_id = j.id AND p.status <> 'left_out')::BIGINT AS expected,
+                (SELECT COUNT(*) FROM crossdock.partitions p
+                    WHERE p.job_id = j.id AND p.status = 'ended' AND p.records < p.expected) AS short_partitions,
                 COALESCE(SUM(c.retries), 0)::BIGINT AS chunk_retries,
                 COALESCE(SUM(c.imported), 0)::BIGINT AS imported,
                 COALESCE(SUM(c.updated), 0)::BIGINT AS updated,

@@ -1,7 +1,7 @@
 use db::{Id, Pg, Result};
 
 use crate::Position;
-use crate::store::pages::{Commit, RecordRow};
+use crate::store::pages::{Commit, FEWER_THAN_COUNTED, RecordRow};
 use crate::store::small;
 
 pub(in crate::store) async fn commit(pg: &mut Pg<'_>, page: &Commit) -> Result<bool> {
@@ -18,6 +18,7 @@ pub(in crate::store) async fn commit(pg: &mut Pg<'_>, page: &Commit) -> Result<b
                 chunked = CASE WHEN $7 THEN 0 ELSE COALESCE($9, chunked) END,
                 pages = pages + $10, records = records + $8, retries = retries + $11,
                 run_records = run_records + $8,
+                expected = COALESCE($15::BIGINT, expected),
                 lease_until = CASE WHEN $6 THEN NULL ELSE clock_timestamp() + make_interval(secs => $12) END,
                 holder = CASE WHEN $6 THEN NULL ELSE holder END
             WHERE job_id = $1 AND part = $2 AND epoch = $3 AND position = $4 AND segment = $13 AND staged = $14
@@ -38,6 +39,7 @@ pub(in crate::store) async fn commit(pg: &mut Pg<'_>, page: &Commit) -> Result<b
         .bind(page.lease_seconds)
         .bind(page.segment)
         .bind(page.staged_before)
+        .bind(page.total)
         .execute(&mut *pg.conn)
         .await?;
     if moved.rows_affected() != 1 {
@@ -57,7 +59,27 @@ pub(in crate::store) async fn commit(pg: &mut Pg<'_>, page: &Commit) -> Result<b
         .execute(&mut *pg.conn)
         .await?;
     }
+    if page.to == Position::End {
+        note_shortfall(pg, page).await?;
+    }
     Ok(true)
+}
+
+/// The partition has ended: says so if the source counts more. Told once, because a partition ends once; before the notes
+/// of its records, so that it is among those shown.
+async fn note_shortfall(pg: &mut Pg<'_>, page: &Commit) -> Result<()> {
+    pg.query(
+        "INSERT INTO crossdock.notes (job_id, part, segment, ordinal, label, outcome, code, detail)
+        SELECT job_id, part, -1, -1, key, 'partial', $3,
+            key || ': the source counts ' || expected || ' records, of which ' || records || ' arrived'
+        FROM crossdock.partitions WHERE job_id = $1 AND part = $2 AND records < expected",
+    )
+    .bind(page.job.0)
+    .bind(page.part)
+    .bind(FEWER_THAN_COUNTED)
+    .execute(&mut *pg.conn)
+    .await?;
+    Ok(())
 }
 
 async fn insert_segment(pg: &mut Pg<'_>, page: &Commit, count: i32) -> Result<()> {

@@ -145,7 +145,7 @@ pub(in crate::store) async fn fence(pg: &mut Pg<'_>, id: Id, alone: bool) -> Res
 pub(in crate::store) async fn list(pg: &mut Pg<'_>, id: Id) -> Result<Vec<State>> {
     Ok(pg
         .query_as(
-            "SELECT key, status, reason, records FROM crossdock.partitions WHERE job_id = $1 ORDER BY part",
+            "SELECT key, status, reason, records, expected FROM crossdock.partitions WHERE job_id = $1 ORDER BY part",
         )
         .bind(id)
         .fetch_all(&mut *pg.conn)

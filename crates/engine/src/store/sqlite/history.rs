@@ -26,7 +26,7 @@ pub(in crate::store) async fn segments(conn: &mut SqliteConnection, job: Id) -> 
 pub(in crate::store) async fn notes(conn: &mut SqliteConnection, job: Id, limit: i64) -> Result<Vec<Note>> {
     Ok(sqlx::query_as(
         "SELECT part, segment, ordinal, source_id, label, outcome, code, detail FROM notes
-            WHERE job_id = ?1 ORDER BY part, segment, ordinal LIMIT ?2",
+            WHERE job_id = ?1 ORDER BY segment >= 0, part, segment, ordinal LIMIT ?2",
     )
     .bind(job)
     .bind(limit)

@@ -14,7 +14,10 @@ macro_rules! job_columns {
                 (SELECT COALESCE(SUM(p.pages), 0) FROM partitions p WHERE p.job_id = j.id) AS pages,
                 (SELECT COALESCE(SUM(p.retries), 0) FROM partitions p WHERE p.job_id = j.id)
                     AS fetch_retries,
-                (SELECT SUM(p.expected) FROM partitions p WHERE p.job_id = j.id) AS expected,
+                (SELECT CASE WHEN COUNT(*) = COUNT(p.expected) THEN SUM(p.expected) END FROM partitions p
+                    WHERE p.job_id = j.id AND p.status <> 'left_out') AS expected,
+                (SELECT COUNT(*) FROM partitions p
+                    WHERE p.job_id = j.id AND p.status = 'ended' AND p.records < p.expected) AS short_partitions,
                 COALESCE(SUM(c.retries), 0) AS chunk_retries,
                 COALESCE(SUM(c.imported), 0) AS imported,
                 COALESCE(SUM(c.updated), 0) AS updated,

@@ -2,7 +2,7 @@ use db::{Id, Result};
 use sqlx::SqliteConnection;
 
 use crate::Position;
-use crate::store::pages::{Commit, RecordRow};
+use crate::store::pages::{Commit, FEWER_THAN_COUNTED, RecordRow};
 use crate::store::small;
 
 /// Places of a segment in `staged_records`: its stage times this, and so many from there.
@@ -21,6 +21,7 @@ pub(in crate::store) async fn commit(conn: &mut SqliteConnection, page: &Commit)
                 chunked = CASE WHEN ?7 THEN 0 ELSE COALESCE(?9, chunked) END,
                 pages = pages + ?10, records = records + ?8, retries = retries + ?11,
                 run_records = run_records + ?8,
+                expected = COALESCE(?15, expected),
                 lease_until = CASE WHEN ?6 THEN NULL ELSE CAST(unixepoch('subsec') * 1000000 AS INTEGER) + ?12 * 1000000 END,
                 holder = CASE WHEN ?6 THEN NULL ELSE holder END
             WHERE job_id = ?1 AND part = ?2 AND epoch = ?3 AND position = ?4 AND segment = ?13 AND staged = ?14
@@ -41,6 +42,7 @@ pub(in crate::store) async fn commit(conn: &mut SqliteConnection, page: &Commit)
         .bind(page.lease_seconds)
         .bind(page.segment)
         .bind(page.staged_before)
+        .bind(page.total)
         .execute(&mut *conn)
         .await?;
     if moved.rows_affected() != 1 {
@@ -60,7 +62,27 @@ pub(in crate::store) async fn commit(conn: &mut SqliteConnection, page: &Commit)
         .execute(&mut *conn)
         .await?;
     }
+    if page.to == Position::End {
+        note_shortfall(conn, page).await?;
+    }
     Ok(true)
+}
+
+/// The partition has ended: says so if the source counts more. Told once, because a partition ends once; before the notes
+/// of its records, so that it is among those shown.
+async fn note_shortfall(conn: &mut SqliteConnection, page: &Commit) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO notes (job_id, part, segment, ordinal, label, outcome, code, detail)
+        SELECT job_id, part, -1, -1, key, 'partial', ?3,
+            key || ': the source counts ' || expected || ' records, of which ' || records || ' arrived'
+        FROM partitions WHERE job_id = ?1 AND part = ?2 AND records < expected",
+    )
+    .bind(page.job.0)
+    .bind(page.part)
+    .bind(FEWER_THAN_COUNTED)
+    .execute(&mut *conn)
+    .await?;
+    Ok(())
 }
 
 /// Returns the segment's stage.

@@ -145,10 +145,12 @@ pub(in crate::store) async fn fence(
 }
 
 pub(in crate::store) async fn list(conn: &mut SqliteConnection, id: Id) -> Result<Vec<State>> {
-    Ok(sqlx::query_as("SELECT key, status, reason, records FROM partitions WHERE job_id = ?1 ORDER BY part")
-        .bind(id)
-        .fetch_all(&mut *conn)
-        .await?)
+    Ok(sqlx::query_as(
+        "SELECT key, status, reason, records, expected FROM partitions WHERE job_id = ?1 ORDER BY part",
+    )
+    .bind(id)
+    .fetch_all(&mut *conn)
+    .await?)
 }
 
 pub(in crate::store) async fn break_off(

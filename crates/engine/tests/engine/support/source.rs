@@ -60,6 +60,10 @@ pub(crate) struct Script {
     strict: Mutex<bool>,
     /// The first partition is named twice.
     alike: bool,
+    /// How many records each partition is said to have beforehand, if not as many as it has.
+    beforehand: Option<Option<i64>>,
+    /// What pages say of the number of records, by partition and page.
+    totals: Mutex<HashMap<(usize, usize), i64>>,
 }
 
 pub(crate) fn record(id: usize) -> Bytes {
@@ -123,7 +127,21 @@ impl Script {
             generation: AtomicUsize::new(0),
             strict: Mutex::new(false),
             alike: false,
+            beforehand: None,
+            totals: Mutex::default(),
         }
+    }
+
+    /// Says this of the number of records beforehand, of every partition.
+    pub(crate) fn beforehand(mut self, count: Option<i64>) -> Self {
+        self.beforehand = Some(count);
+        self
+    }
+
+    /// A page says that its partition has so many records.
+    pub(crate) fn total(self, part: usize, page: usize, total: i64) -> Self {
+        self.totals.lock().insert((part, page), total);
+        self
     }
 
     pub(crate) fn named_alike(mut self) -> Self {
@@ -254,7 +272,9 @@ impl Source for Script {
             .chain(twice)
             .map(|part| PartitionSpec {
                 key: format!("p{part}"),
-                expected: Some(parts[part].iter().map(|page| page.records.len() as i64).sum()),
+                expected: self
+                    .beforehand
+                    .unwrap_or_else(|| Some(parts[part].iter().map(|page| page.records.len() as i64).sum())),
                 left_out: None,
             })
             .collect())
@@ -280,6 +300,7 @@ impl Source for Script {
             Next::To(other) => self.cursor(other),
             Next::Named(name, _) => Position::At(Cursor::new(name).unwrap()),
         };
-        Ok(Page { records: page.records, next, retries: 0 })
+        let total = self.totals.lock().get(&(part, number)).copied();
+        Ok(Page { records: page.records, next, total, retries: 0 })
     }
 }

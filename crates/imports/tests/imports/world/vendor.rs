@@ -61,6 +61,8 @@ pub(crate) struct Account {
     accepted: Mutex<String>,
     /// Records from this one on are refused.
     refused_from: AtomicUsize,
+    /// What pages say of the number of records, if anything.
+    total: Mutex<Option<i64>>,
     /// Pages are given out as long as there are permits.
     gate: Semaphore,
     /// A permit for each page that was asked for.
@@ -74,6 +76,7 @@ impl Default for Account {
             page_size: AtomicUsize::new(100),
             accepted: Mutex::new("a-token-for-tests".into()),
             refused_from: AtomicUsize::new(usize::MAX),
+            total: Mutex::default(),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
             asked: Semaphore::new(0),
         }
@@ -91,6 +94,11 @@ impl Account {
 
     pub(crate) fn page_size(&self, size: usize) {
         self.page_size.store(size, Ordering::SeqCst);
+    }
+
+    /// Pages say that there are so many records.
+    pub(crate) fn count(&self, total: i64) {
+        *self.total.lock().unwrap() = Some(total);
     }
 
     /// From now on another token opens the account.
@@ -183,7 +191,8 @@ impl Source for TestSource {
         } else {
             Position::At(Cursor::new(end.to_string()).unwrap())
         };
-        Ok(Page { records, next, retries: 0 })
+        let total = *self.account.total.lock().unwrap();
+        Ok(Page { records, next, total, retries: 0 })
     }
 }
 
