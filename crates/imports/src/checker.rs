@@ -1,12 +1,15 @@
 //! Dry runs, and the rule `fail`: the same decisions as the sink's, without writing.
 
 use async_trait::async_trait;
-use db::Reader;
-use engine::{Checker, ChunkContext, SinkError, StagedRecord, Written};
+use db::{Database, Reader};
+use engine::{Checker, ChunkContext, Outcome, SinkError, StagedRecord, Written};
 
+use crate::IncomingAddress;
 use crate::decide::{self, Action, Claimed, Decider, Knowledge, Rules};
+use crate::hosts::HostCounts;
 use crate::prepare::{Prepared, Preparer};
 use crate::sink::{candidates, sink_error};
+use crate::store::{postgres, sqlite};
 
 /// Collisions named in the sentence with which the job fails.
 const COLLISIONS_NAMED: usize = 20;
@@ -18,11 +21,37 @@ pub(crate) struct LinkChecker {
     claimed: Claimed,
     collisions: usize,
     named: Vec<String>,
+    database: Database,
+    hosts: HostCounts,
+    /// Records looked at so far.
+    records: u64,
 }
 
 impl LinkChecker {
-    pub(crate) fn new(preparer: Preparer, rules: Rules) -> Self {
-        Self { preparer, rules, claimed: Claimed::default(), collisions: 0, named: Vec::new() }
+    pub(crate) fn new(preparer: Preparer, rules: Rules, database: Database) -> Self {
+        Self {
+            preparer,
+            rules,
+            claimed: Claimed::default(),
+            collisions: 0,
+            named: Vec::new(),
+            database,
+            hosts: HostCounts::default(),
+            records: 0,
+        }
+    }
+
+    /// Keeps what was met so far with the job. Done for every chunk, because nobody says which one is the last.
+    async fn keep_hosts(&mut self, records: usize) -> Result<(), SinkError> {
+        let is_first = self.records == 0;
+        self.records += records as u64;
+        let hosts = serde_json::to_string(&self.hosts.met(&self.rules.routes)).expect("texts are JSON");
+        let looked_at = i64::try_from(self.records).unwrap_or(i64::MAX);
+        let job = self.rules.job_id;
+        let mut tx = self.database.begin().await?;
+        db::dispatch!(tx.conn(), keep_hosts(job, looked_at, &hosts, is_first))?;
+        tx.commit().await?;
+        Ok(())
     }
 }
 
@@ -34,8 +63,15 @@ impl Checker for LinkChecker {
         context: &ChunkContext,
         records: &[StagedRecord],
     ) -> Result<Vec<Written>, SinkError> {
-        let prepared: Vec<Prepared> =
-            records.iter().map(|record| self.preparer.prepare(record, context.now)).collect();
+        let mut addresses: Vec<(usize, String)> = Vec::with_capacity(records.len());
+        let prepared: Vec<Prepared> = records
+            .iter()
+            .enumerate()
+            .map(|(index, record)| {
+                let met = |address: &IncomingAddress| addresses.push((index, address.host.clone()));
+                self.preparer.prepare_noting(record, context.now, met)
+            })
+            .collect();
         let candidates = candidates(&prepared);
         let mut knowledge = Knowledge::default();
         if !candidates.is_empty() {
@@ -54,7 +90,7 @@ impl Checker for LinkChecker {
         self.collisions += collisions.len();
         let room = COLLISIONS_NAMED.saturating_sub(self.named.len());
         self.named.extend(collisions.into_iter().take(room).map(|collision| collision.0));
-        Ok(actions
+        let foretold: Vec<Written> = actions
             .into_iter()
             .map(|action| match action {
                 Action::Nothing(written) => written,
@@ -63,7 +99,14 @@ impl Checker for LinkChecker {
                     Written { digest: [0; 16], ..written }
                 }
             })
-            .collect())
+            .collect();
+        for (index, host) in &addresses {
+            if foretold[*index].outcome != Outcome::DuplicateInSource {
+                self.hosts.count(host);
+            }
+        }
+        self.keep_hosts(records.len()).await?;
+        Ok(foretold)
     }
 
     fn verdict(&self) -> Result<(), String> {

@@ -105,7 +105,8 @@ impl Kind for ImportKind {
             routes: routes.clone(),
             left_behind: Arc::default(),
         };
-        Ok(Arc::new(LinkSink::new(Preparer::new(vendor.mapper(), routes), rules, self.after_commit.clone())))
+        let preparer = Preparer::new(vendor.mapper(), routes);
+        Ok(Arc::new(LinkSink::new(preparer, rules, self.after_commit.clone(), self.database.clone())))
     }
 
     fn observe(&self, job: &Job, event: &JobEvent) {

@@ -10,6 +10,7 @@
 mod checker;
 pub mod decide;
 mod error;
+mod hosts;
 mod incoming;
 mod kind;
 mod parameters;
@@ -27,6 +28,7 @@ mod verify;
 use db::{Migration, Room};
 
 pub use error::{Error, Result};
+pub use hosts::{HOSTS_MAX, HostMet, HostsMet};
 pub use incoming::{Incoming, IncomingAddress, IncomingLink, Mapper, Unreadable};
 pub use kind::{AfterCommit, ImportKind, KIND};
 pub use parameters::{Conflict, Filter, Parameters};
@@ -63,6 +65,12 @@ pub const ROOM: Room = db::room!(
             name: "totals of import jobs over all parts or none",
             sqlite: include_str!("../migrations/0002_totals.sqlite.sql"),
             postgres: include_str!("../migrations/0002_totals.postgres.sql"),
+        },
+        Migration {
+            version: 3,
+            name: "hosts that a check met at the source",
+            sqlite: include_str!("../migrations/0003_hosts.sqlite.sql"),
+            postgres: include_str!("../migrations/0003_hosts.postgres.sql"),
         },
     ]
 );

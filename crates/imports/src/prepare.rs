@@ -9,7 +9,7 @@ use links::{
 };
 
 use crate::routes::{Route, Routes};
-use crate::{Incoming, IncomingLink, Mapper, Unreadable};
+use crate::{Incoming, IncomingAddress, IncomingLink, Mapper, Unreadable};
 
 /// A record that is ready for the question whether its slugs are free.
 #[derive(Debug)]
@@ -56,6 +56,16 @@ impl Preparer {
     }
 
     pub(crate) fn prepare(&self, record: &StagedRecord, now: Timestamp) -> Prepared {
+        self.prepare_noting(record, now, |_| {})
+    }
+
+    /// As [`Preparer::prepare`]; calls `met` for each address of the record.
+    pub(crate) fn prepare_noting(
+        &self,
+        record: &StagedRecord,
+        now: Timestamp,
+        met: impl FnMut(&IncomingAddress),
+    ) -> Prepared {
         match self.mapper.map(&record.raw) {
             Err(unreadable) => {
                 Prepared::Settled(Written::failed(unreadable.source_id, unreadable.label, unreadable.reason))
@@ -63,7 +73,10 @@ impl Preparer {
             Ok(Incoming::Filtered { source_id, label, reason }) => {
                 Prepared::Settled(settled(Outcome::Filtered, Some(source_id), label, reason))
             }
-            Ok(Incoming::Link(link)) => self.candidate(*link, now),
+            Ok(Incoming::Link(link)) => {
+                link.addresses.iter().for_each(met);
+                self.candidate(*link, now)
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use engine::store::partitions::State;
 use engine::{Job, JobId, Status};
 use serde::Serialize;
 
-use crate::{Conflict, Filter};
+use crate::{Conflict, Filter, HostsMet};
 
 /// One import, with its counters: the same shape for the command line, the API and the page.
 #[derive(Debug, Clone, Serialize)]
@@ -70,6 +70,9 @@ pub struct ImportReport {
     pub partitions: Vec<State>,
     /// What does not come over from this vendor, in sentences.
     pub left_behind: Vec<&'static str>,
+    /// The hosts that a check met at the source and where they go. Dry runs and the rule `fail` check; lists of imports
+    /// leave this out.
+    pub hosts: Option<HostsMet>,
 }
 
 impl ImportReport {
@@ -99,6 +102,7 @@ impl ImportReport {
         domain: String,
         partitions: Vec<State>,
         left_behind: &[&'static str],
+        hosts: Option<HostsMet>,
     ) -> Self {
         let counts = job.counts;
         Self {
@@ -132,6 +136,7 @@ impl ImportReport {
             finished_at: job.finished_at,
             partitions,
             left_behind: left_behind.to_vec(),
+            hosts,
         }
     }
 }

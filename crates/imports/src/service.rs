@@ -154,7 +154,9 @@ impl Imports {
             links::domain(reader.conn(), parameters.workspace_id, parameters.target_domain_id).await?;
         let partitions = partitions::list(reader.conn(), id).await?;
         let left_behind = self.left_behind(&parameters.vendor).unwrap_or_default();
-        Ok(ImportReport::new(job, parameters, domain.host.to_string(), partitions, left_behind))
+        let hosts: Option<String> = db::dispatch!(reader.conn(), hosts(id.0))?;
+        let hosts = hosts.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(ImportReport::new(job, parameters, domain.host.to_string(), partitions, left_behind, hosts))
     }
 
     /// Whether what the import wrote is being taken back (rule `fail`). It rests only when that is over.
@@ -170,7 +172,8 @@ impl Imports {
         drop(reader);
         let mut reports = Vec::with_capacity(ids.len());
         for id in ids {
-            reports.push(self.get(Some(workspace), JobId(id)).await?);
+            let report = self.get(Some(workspace), JobId(id)).await?;
+            reports.push(ImportReport { hosts: None, ..report });
         }
         Ok(reports)
     }

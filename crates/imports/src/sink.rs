@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use db::{Id, Tx};
+use db::{Database, Id, Tx};
 use engine::{Checker, ChunkContext, JobId, Sink, SinkError, StagedRecord, Written};
 
 use crate::checker::LinkChecker;
@@ -20,13 +20,20 @@ pub struct LinkSink {
     pub(crate) preparer: Preparer,
     pub(crate) rules: Rules,
     after_commit: AfterCommit,
+    /// For what a check has to keep beside its job.
+    database: Database,
     /// Where the next step of an undo begins.
     undone: Mutex<Option<Id>>,
 }
 
 impl LinkSink {
-    pub(crate) fn new(preparer: Preparer, rules: Rules, after_commit: AfterCommit) -> Self {
-        Self { preparer, rules, after_commit, undone: Mutex::new(None) }
+    pub(crate) fn new(
+        preparer: Preparer,
+        rules: Rules,
+        after_commit: AfterCommit,
+        database: Database,
+    ) -> Self {
+        Self { preparer, rules, after_commit, database, undone: Mutex::new(None) }
     }
 
     fn read(&self, context: &ChunkContext, records: &[StagedRecord]) -> Vec<Prepared> {
@@ -130,7 +137,7 @@ impl Sink for LinkSink {
     }
 
     fn checker(&self) -> Option<Box<dyn Checker>> {
-        Some(Box::new(LinkChecker::new(self.preparer.clone(), self.rules.clone())))
+        Some(Box::new(LinkChecker::new(self.preparer.clone(), self.rules.clone(), self.database.clone())))
     }
 
     async fn undo(&self, tx: &mut Tx, job: JobId, limit: i64) -> Result<i64, SinkError> {

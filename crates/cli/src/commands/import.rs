@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use db::{Address, Database, Timestamp};
 use engine::{JobId, SourceError, Status};
-use imports::{Conflict, Filter, ImportReport, Imports, Mapper, NewImport, Token};
+use imports::{Conflict, Filter, HostsMet, ImportReport, Imports, Mapper, NewImport, Token};
 use links::{DomainSettings, Host, Workspace};
 use prometheus_client::registry::Registry;
 use serde::Serialize;
@@ -35,6 +35,9 @@ pub(super) struct Summary {
     retries: i64,
     seconds: f64,
     reason: Option<String>,
+    /// Where the slugs of each host of the source go, as far as a check has met them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hosts: Option<HostsMet>,
     peak_rss_bytes: Option<u64>,
 }
 
@@ -56,6 +59,7 @@ impl Summary {
             retries: report.retries,
             seconds: report.seconds(),
             reason: report.reason.clone(),
+            hosts: report.hosts.clone(),
             peak_rss_bytes: crate::peak::peak_rss_bytes(),
         }
     }
@@ -144,6 +148,7 @@ pub(super) async fn finish(
         print_json(&Summary::of(report))?;
     } else {
         print(sentence(report))?;
+        print_hosts(report, HOSTS_SHOWN)?;
         tell_log(imports, report).await?;
     }
     if stopped && report.status == Status::Running {
@@ -172,6 +177,19 @@ pub(super) fn sentence(report: &ImportReport) -> String {
         report.failed,
         report.retries,
     )
+}
+
+/// Hosts shown at the end of an import; `job show` has all that are kept.
+const HOSTS_SHOWN: usize = 20;
+
+/// Says where the slugs of each host of the source go, if a check has met them.
+pub(super) fn print_hosts(report: &ImportReport, limit: usize) -> anyhow::Result<()> {
+    let Some(hosts) = &report.hosts else { return Ok(()) };
+    print("hosts of short URLs at the source, their slugs, and where they go:")?;
+    for line in hosts.lines(limit) {
+        print(format!("  {line}"))?;
+    }
+    Ok(())
 }
 
 /// Entries of the error log shown on the terminal; `job show` has all that are kept.

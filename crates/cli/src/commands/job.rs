@@ -2,10 +2,10 @@
 
 use db::{Address, Database};
 use engine::{JobId, Status};
-use imports::{ImportReport, Imports};
+use imports::{HOSTS_MAX, ImportReport, Imports};
 use prometheus_client::registry::Registry;
 
-use super::import::{drive, finish, sentence};
+use super::import::{drive, finish, print_hosts, sentence};
 use super::{exit_of, open, print, print_json, say, stop_on_signal};
 use crate::args::{Job, JobAction, JobResume, SourceArgs};
 use crate::exit::{Exit, usage};
@@ -111,6 +111,7 @@ async fn show(imports: &Imports, id: JobId, json: bool) -> anyhow::Result<Exit> 
             partition.key, partition.status, partition.records
         ))?;
     }
+    print_hosts(&report, HOSTS_MAX)?;
     print("history:")?;
     for line in &history {
         print(format!(

@@ -92,6 +92,7 @@ fn content(
             (progress(report))
             (counts(report))
         }
+        (hosts(report))
         (left_behind(report))
         (errors(report, log))
         (parts(report))
@@ -160,6 +161,38 @@ fn counts(report: &ImportReport) -> Markup {
     html! {
         dl.counts {
             @for (name, count) in all { div { dt { (name) } dd { (number(count)) } } }
+        }
+    }
+}
+
+/// Where the slugs of each host go, if a check has met them.
+fn hosts(report: &ImportReport) -> Markup {
+    let Some(hosts) = &report.hosts else { return html! {} };
+    html! {
+        h2 { "Hosts of short URLs at the source" }
+        div.card {
+            table {
+                tr { th { "host" } th.number { "slugs" } th { "go to" } }
+                @for host in &hosts.met {
+                    tr {
+                        td.text { (host.host) @if host.is_vendors { " (the vendor's own)" } }
+                        td.number { (number(i64::try_from(host.slugs).unwrap_or(i64::MAX))) }
+                        td.text {
+                            @match &host.domain {
+                                Some(domain) => { (domain) }
+                                None => { "left out" }
+                            }
+                        }
+                    }
+                }
+                @if hosts.others > 0 {
+                    tr {
+                        td { "further hosts" }
+                        td.number { (number(i64::try_from(hosts.others).unwrap_or(i64::MAX))) }
+                        td {}
+                    }
+                }
+            }
         }
     }
 }

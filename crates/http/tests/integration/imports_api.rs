@@ -209,3 +209,24 @@ db::on_both!(
         server.stop().await;
     }
 );
+
+db::on_both!(
+    a1_6_a_dry_run_shows_the_hosts_it_met_in_the_api_and_on_its_page,
+    [&engine::ROOM, &links::ROOM, &imports::ROOM],
+    |database: db::Database| async move {
+        let server = Server::start(database).await;
+        let body = json!({"vendor": "test", "token": TOKEN, "dry_run": true}).to_string();
+        let import = server.api("POST", "/v1/imports", &body).await.json();
+        assert_eq!(import["hosts"], json!(null));
+        server.run_import(import["id"].as_str().unwrap().parse().unwrap()).await;
+        let done =
+            server.api("GET", &format!("/v1/imports/{}", import["id"].as_str().unwrap()), "").await.json();
+        let met = json!({"host": "old.example.com", "slugs": 2, "is_vendors": false, "domain": "go.example.com",
+            "left_out": null});
+        assert_eq!(done["hosts"], json!({"met": [met], "others": 0}));
+        let page = import["page_url"].as_str().unwrap().strip_prefix("https://admin.example.com").unwrap();
+        let shown = server.ask("GET", "localhost", page).await;
+        assert!(shown.body.contains("old.example.com"), "{}", shown.body);
+        server.stop().await;
+    }
+);

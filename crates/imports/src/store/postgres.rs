@@ -69,3 +69,33 @@ pub(crate) async fn unfinished(
         .fetch_optional(&mut *pg.conn)
         .await?)
 }
+
+pub(crate) async fn keep_hosts(
+    pg: &mut Pg<'_>,
+    job: Id,
+    records: i64,
+    hosts: &str,
+    is_first: bool,
+) -> Result<()> {
+    pg.query(
+        "INSERT INTO import_hosts (job_id, records, hosts)
+        SELECT id, $2, $3 FROM crossdock.jobs WHERE id = $1 AND status = 'running' AND NOT checked
+        ON CONFLICT (job_id) DO UPDATE SET records = excluded.records, hosts = excluded.hosts
+            WHERE $4 OR excluded.records >= import_hosts.records",
+    )
+    .bind(job)
+    .bind(records)
+    .bind(hosts)
+    .bind(is_first)
+    .execute(&mut *pg.conn)
+    .await?;
+    Ok(())
+}
+
+pub(crate) async fn hosts(pg: &mut Pg<'_>, job: Id) -> Result<Option<String>> {
+    Ok(pg
+        .scalar("SELECT hosts FROM import_hosts WHERE job_id = $1")
+        .bind(job)
+        .fetch_optional(&mut *pg.conn)
+        .await?)
+}

@@ -78,3 +78,32 @@ pub(crate) async fn unfinished(
     .fetch_optional(&mut *conn)
     .await?)
 }
+
+pub(crate) async fn keep_hosts(
+    conn: &mut SqliteConnection,
+    job: Id,
+    records: i64,
+    hosts: &str,
+    is_first: bool,
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO import_hosts (job_id, records, hosts)
+        SELECT id, ?2, ?3 FROM jobs WHERE id = ?1 AND status = 'running' AND NOT checked
+        ON CONFLICT (job_id) DO UPDATE SET records = excluded.records, hosts = excluded.hosts
+            WHERE ?4 OR excluded.records >= import_hosts.records",
+    )
+    .bind(job)
+    .bind(records)
+    .bind(hosts)
+    .bind(is_first)
+    .execute(&mut *conn)
+    .await?;
+    Ok(())
+}
+
+pub(crate) async fn hosts(conn: &mut SqliteConnection, job: Id) -> Result<Option<String>> {
+    Ok(sqlx::query_scalar("SELECT hosts FROM import_hosts WHERE job_id = ?1")
+        .bind(job)
+        .fetch_optional(&mut *conn)
+        .await?)
+}

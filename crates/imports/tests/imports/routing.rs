@@ -6,7 +6,7 @@ use crossdock_imports as imports;
 use imports::{Conflict, Filter};
 use links::{CaseMode, Host};
 
-use crate::world::{VENDOR_HOST, counters, import_test, record, token, told};
+use crate::world::{Record, VENDOR_HOST, counters, import_test, record, token, told};
 
 fn mapped(rules: &[(&str, &str)]) -> Filter {
     let map_domain: BTreeMap<String, String> =
@@ -151,3 +151,73 @@ import_test!(one_import_at_a_time_runs_into_a_domain_and_the_next_queues, world,
     assert_eq!(counters(&second), [0, 0, 40, 0, 0, 0, 0]);
     assert!(second.started_at >= first.finished_at, "{:?} {:?}", second.started_at, first.finished_at);
 });
+
+/// A dry run over hosts of every sort, in chunks of one record.
+fn of_all_hosts() -> Vec<Record> {
+    let mut both = record("both", "old.example.com/b1", "https://example.com/2");
+    both.at.push(format!("{VENDOR_HOST}/b2"));
+    let twice = record("twice", "old.example.com/t", "https://example.com/3");
+    vec![
+        record("one", "old.example.com/a", "https://example.com/1"),
+        both,
+        twice.clone(),
+        Record { noise: 1, ..twice },
+        record("mapped", "a.example.com/m", "https://example.com/4"),
+        record("fails", "old.example.com/f", ""),
+        Record { deleted: true, ..record("bin", "bin.example.com/x", "https://example.com/5") },
+    ]
+}
+
+import_test!(a1_6_a_dry_run_lists_the_hosts_it_met_and_where_they_go, crate::world::one_by_one(), world, {
+    world.add_domain("x.example.net", CaseMode::Sensitive).await;
+    world.account.set(&of_all_hosts());
+    let filter = mapped(&[("a.example.com", "x.example.net")]);
+    let new = imports::NewImport { filter, dry_run: true, ..world.plain() };
+    let lines = |report: &imports::ImportReport| report.hosts.as_ref().unwrap().lines(100);
+    let report = world.import_as(&new).await;
+    assert_eq!(
+        lines(&report),
+        [
+            "old.example.com 4 -> go.example.com".to_owned(),
+            "a.example.com 1 -> x.example.net".into(),
+            format!(
+                "{VENDOR_HOST} 1 -> (vendor's own host) left out; --map-domain {VENDOR_HOST}=YOURHOST says where they go"
+            ),
+        ],
+        "each record once, what is in the bin not at all"
+    );
+
+    let mut mapped = new.clone();
+    mapped.filter.map_domain.insert(VENDOR_HOST.into(), "go.example.com".into());
+    mapped.filter.only_domain = vec![VENDOR_HOST.into(), "a.example.com".into()];
+    assert_eq!(
+        lines(&world.import_as(&mapped).await),
+        [
+            // What is left out is not compared: the record that comes twice counts twice.
+            "old.example.com 5 -> left out; this import is limited to other hosts".to_owned(),
+            "a.example.com 1 -> x.example.net".into(),
+            format!("{VENDOR_HOST} 1 -> (vendor's own host) go.example.com"),
+        ]
+    );
+    let listed = world.imports.list(world.workspace, None, 10).await.unwrap();
+    assert!(listed.iter().all(|report| report.hosts.is_none()), "lists stay short");
+    assert_eq!(world.import().await.hosts, None, "what writes as it goes does not check");
+});
+
+import_test!(
+    hosts_are_those_of_the_whole_check_after_a_restart_of_it_too,
+    crate::world::one_by_one(),
+    world,
+    {
+        world.account.set(&of_all_hosts());
+        let new = imports::NewImport { conflict: Conflict::Fail, ..world.plain() };
+        world.make("a", "https://example.com/taken").await;
+        let report = world.import_as(&new).await;
+        assert_eq!(report.status, engine::Status::Failed);
+        let before = report.hosts.unwrap();
+        assert_eq!(before.met[0].slugs, 4);
+        world.imports.resume(None, report.id, None).await.unwrap();
+        let again = world.rest(report.id).await;
+        assert_eq!((again.status, again.hosts), (engine::Status::Failed, Some(before)), "not counted twice");
+    }
+);
