@@ -26,4 +26,7 @@ pub mod bitly;
 mod chance;
 mod date;
 mod encoding;
+mod listen;
 mod payload;
+mod plan;
+mod reply;

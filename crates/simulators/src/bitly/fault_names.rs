@@ -1,8 +1,7 @@
 //! The names of the faults, what each means, and how an argument is read.
 
-use std::time::Duration;
-
 use super::faults::{Fault, PlanError, RetryAfter};
+use crate::plan::Argument;
 
 pub(super) const NAMES: &[(&str, &str)] = &[
     ("none", "nothing goes wrong"),
@@ -51,7 +50,10 @@ pub(super) const NAMES: &[(&str, &str)] = &[
     ("link-added-ahead", "a link appears further down; the walk meets it"),
     ("link-deleted", "a link further down is deleted"),
     ("link-deleted-behind", "a link that was already listed is deleted"),
-    ("total-off:TEXT", "the page counts 10 links more than the group has; +K and -K are relative, other text stands as it is"),
+    (
+        "total-off:TEXT",
+        "the page counts 10 links more than the group has; +K and -K are relative, other text stands as it is",
+    ),
     ("total", "switch: every page tells how many links the group has, as the older API did"),
     ("no-retry-after", "switch: no limit carries Retry-After"),
     ("trailing-empty-page", "switch: a last page that is full still has a cursor, and an empty page follows"),
@@ -65,24 +67,6 @@ pub(super) const NAMES: &[(&str, &str)] = &[
     ("self-destination", "record: long_url is the short URL itself; must fail"),
     ("broken-record", "record: JSON broken beyond repair inside this record alone; must fail"),
 ];
-
-/// Where a fault strikes, and how often in a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) at: u64,
-    pub(super) count: u64,
-}
-
-impl Place {
-    /// Reads `7` or `7x3`.
-    pub(super) fn read(text: &str) -> Option<Self> {
-        let (at, count) = match text.split_once('x') {
-            Some((at, count)) => (at, count.parse().ok().filter(|count| *count > 0)?),
-            None => (text, 1),
-        };
-        Some(Self { at: at.parse().ok()?, count })
-    }
-}
 
 const LIMIT: &str = "RATE_LIMIT_EXCEEDED";
 const SLOW_MS: u64 = 3_000;
@@ -123,8 +107,8 @@ pub(super) fn request_fault(name: &str, argument: Option<&str>) -> Result<Fault,
         "truncated-json" => Fault::TruncatedJson,
         "gzip" => Fault::Gzip,
         "truncated-gzip" => Fault::TruncatedGzip(reader.number(GZIP_TRAILER)? as usize),
-        "slow" => Fault::Slow(reader.milliseconds()?),
-        "stall" => Fault::Stall(reader.milliseconds()?),
+        "slow" => Fault::Slow(reader.milliseconds(SLOW_MS)?),
+        "stall" => Fault::Stall(reader.milliseconds(SLOW_MS)?),
         "huge" => Fault::Huge(reader.number(HUGE_BYTES)?),
         "repeat-cursor" => Fault::RepeatCursor,
         "ring" => Fault::Ring,
@@ -151,48 +135,4 @@ fn error(status: u16, message: &'static str, retry_after: RetryAfter) -> Fault {
 
 fn plain_error(status: u16, message: &'static str) -> Fault {
     error(status, message, RetryAfter::Absent)
-}
-
-/// A fault's argument and the fault it belongs to.
-struct Argument<'a> {
-    name: &'a str,
-    text: Option<&'a str>,
-}
-
-impl Argument<'_> {
-    fn text(&self, default: &str) -> String {
-        self.text.unwrap_or(default).to_owned()
-    }
-
-    fn number(&self, default: u64) -> Result<u64, PlanError> {
-        self.text.map_or(Ok(default), |text| text.parse().map_err(|_| self.unreadable()))
-    }
-
-    fn milliseconds(&self) -> Result<Duration, PlanError> {
-        self.number(SLOW_MS).map(Duration::from_millis)
-    }
-
-    /// `none`, `date+S`, `epoch+S`, `epochms+S` (S seconds from now), or the header's text.
-    fn retry_after(&self, default: &str) -> Result<RetryAfter, PlanError> {
-        let text = self.text.unwrap_or(default);
-        let Some((form, seconds)) = text.split_once('+') else {
-            let header_safe = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-            return match text {
-                "none" => Ok(RetryAfter::Absent),
-                _ if header_safe => Ok(RetryAfter::Text(text.to_owned())),
-                _ => Err(self.unreadable()),
-            };
-        };
-        let seconds = seconds.parse().map_err(|_| self.unreadable())?;
-        match form {
-            "date" => Ok(RetryAfter::DateIn(seconds)),
-            "epoch" => Ok(RetryAfter::EpochIn(seconds)),
-            "epochms" => Ok(RetryAfter::EpochMillisIn(seconds)),
-            _ => Err(self.unreadable()),
-        }
-    }
-
-    fn unreadable(&self) -> PlanError {
-        PlanError::Unreadable(format!("{}:{}", self.name, self.text.unwrap_or_default()))
-    }
 }

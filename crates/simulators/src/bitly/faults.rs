@@ -3,42 +3,12 @@
 use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
 use super::{
-    fault_names::{self, Place},
+    fault_names,
     records::{RecordFault, RecordRule},
     rough,
 };
-
-/// Why a text is no fault plan.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// No fault has this name; [`FaultPlan::NAMES`] lists them all.
-    #[error("unknown fault {0:?}")]
-    UnknownName(String),
-    /// A fault that strikes a request or a record was named without saying which.
-    #[error("fault {0:?} needs a place, such as {0}@3")]
-    PlaceMissing(String),
-    /// A switch was given a place.
-    #[error("fault {0:?} is a switch and takes no place")]
-    PlaceUnwanted(String),
-    /// A place, a repetition or an argument cannot be read.
-    #[error("fault {0:?} has a place, a count or an argument that cannot be read")]
-    Unreadable(String),
-}
-
-/// How a `Retry-After` header is written (RFC 9110, section 10.2.3, and the forms met in the wild).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RetryAfter {
-    /// No header; this is what Bitly does.
-    Absent,
-    /// This text as it stands: `1`, `0.5`, `99999999999999999999`.
-    Text(String),
-    /// An HTTP date this many seconds from now.
-    DateIn(u64),
-    /// Seconds since 1970, this many seconds from now.
-    EpochIn(u64),
-    /// Milliseconds since 1970, this many seconds from now.
-    EpochMillisIn(u64),
-}
+use crate::plan::Item;
+pub use crate::plan::{PlanError, RetryAfter};
 
 /// One fault that strikes a list request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -221,7 +191,7 @@ impl FaultPlan {
             "total" => self.switch(&item, |plan| plan.total = true),
             name => match RecordFault::named(name) {
                 Some(fault) => {
-                    self.records.push(item.record_rule(fault));
+                    self.records.push(record_rule(&item, fault));
                     Ok(())
                 }
                 None => self.take_request(&item),
@@ -267,35 +237,11 @@ impl fmt::Display for FaultPlan {
     }
 }
 
-/// One item of a plan, taken apart: `NAME[@PLACE[xCOUNT]][:ARGUMENT]`.
-struct Item<'a> {
-    text: &'a str,
-    name: &'a str,
-    place: Option<Place>,
-    argument: Option<&'a str>,
-}
-
-impl<'a> Item<'a> {
-    fn read(text: &'a str) -> Result<Self, PlanError> {
-        let (head, argument) = match text.split_once(':') {
-            Some((head, argument)) => (head, Some(argument)),
-            None => (text, None),
-        };
-        let (name, place) = match head.split_once('@') {
-            Some((name, place)) => {
-                let place = Place::read(place).ok_or_else(|| PlanError::Unreadable(text.to_owned()))?;
-                (name, Some(place))
-            }
-            None => (head, None),
-        };
-        Ok(Self { text, name, place, argument })
-    }
-
-    fn record_rule(&self, fault: RecordFault) -> RecordRule {
-        match self.place {
-            Some(place) => RecordRule::from_place(fault, place.at, place.count),
-            None => RecordRule::share(fault, 100),
-        }
+/// The rule of an item that names a broken record.
+fn record_rule(item: &Item<'_>, fault: RecordFault) -> RecordRule {
+    match item.place {
+        Some(place) => RecordRule::from_place(fault, place.at, place.count),
+        None => RecordRule::share(fault, 100),
     }
 }
 

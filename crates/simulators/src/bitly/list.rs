@@ -1,6 +1,6 @@
 //! The list of a group's links: its parameters, its pages, and what goes wrong with them.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use http::{HeaderName, header};
 
@@ -145,7 +145,7 @@ impl PagePlan<'_> {
                 let reply = Reply::error(302, "FOUND", RESOURCE);
                 self.instead = Some(reply.with_header(header::LOCATION, url));
             }
-            Fault::Huge(bytes) => self.instead = Some(Reply::huge(bytes)),
+            Fault::Huge(bytes) => self.instead = Some(Reply::huge(br#"{"links":["#, bytes)),
         }
     }
 
@@ -154,18 +154,10 @@ impl PagePlan<'_> {
         if status == 403 && message.ends_with("LIMIT_EXCEEDED") {
             reply = reply.with_header(HeaderName::from_static("x-ratelimit-reason"), message.to_owned());
         }
-        let now = (self.call.state.options.clock)();
-        let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let value = match retry_after {
-            RetryAfter::Absent => return reply,
-            RetryAfter::Text(text) => text.clone(),
-            RetryAfter::DateIn(seconds) => httpdate::fmt_http_date(now + Duration::from_secs(*seconds)),
-            RetryAfter::EpochIn(seconds) => (since_epoch.as_secs() + seconds).to_string(),
-            RetryAfter::EpochMillisIn(seconds) => {
-                (since_epoch.as_millis() + u128::from(seconds * 1_000)).to_string()
-            }
-        };
-        reply.with_header(header::RETRY_AFTER, value)
+        match retry_after.header((self.call.state.options.clock)()) {
+            Some(value) => reply.with_header(header::RETRY_AFTER, value),
+            None => reply,
+        }
     }
 
     fn reply(self) -> Reply {

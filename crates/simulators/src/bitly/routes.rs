@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     encoding,
+    listen::{accepts_gzip, bearer},
     payload::{Cut, Payload},
 };
 
@@ -288,17 +289,6 @@ fn endpoint(parts: &[&str]) -> &'static str {
 
 fn decoded(part: &str) -> String {
     percent_decode_str(part).decode_utf8_lossy().into_owned()
-}
-
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
-fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let mut values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    values.any(|value| value.split(',').any(|coding| coding.trim().to_ascii_lowercase().starts_with("gzip")))
 }
 
 fn scheme_and_host(state: &State, headers: &HeaderMap) -> String {

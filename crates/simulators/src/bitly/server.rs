@@ -1,8 +1,8 @@
 //! The simulator as a server on the current tokio runtime.
 
 use std::{
-    fmt, io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    fmt,
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -13,11 +13,7 @@ use std::{
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::watch,
-    task::{JoinHandle, JoinSet},
-};
+use tokio::net::TcpStream;
 
 use super::{
     account::Account,
@@ -26,6 +22,8 @@ use super::{
     routes,
     stats::{Counters, Stats},
 };
+pub use crate::listen::StartError;
+use crate::listen::{self, Listening};
 
 /// Bitly allows this many connections of one address at once.
 const CONNECTIONS_MAX: u64 = 5;
@@ -56,19 +54,6 @@ impl Default for Options {
             clock: SystemTime::now,
         }
     }
-}
-
-/// Why a simulator does not listen.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The address cannot be listened on.
-    #[error("cannot listen on {listen}")]
-    Listen {
-        /// The address that was asked for.
-        listen: SocketAddr,
-        /// What the operating system says.
-        source: io::Error,
-    },
 }
 
 /// What all requests share.
@@ -121,24 +106,21 @@ impl Server {
         faults: FaultPlan,
         options: Options,
     ) -> Result<Running, StartError> {
-        let failed = |source| StartError::Listen { listen, source };
-        let listener = TcpListener::bind(listen).await.map_err(failed)?;
-        let addr = listener.local_addr().map_err(failed)?;
+        let (listener, addr) = listen::bind(listen).await?;
         let account = Arc::new(account.with_faults(&faults));
         let faults = faults.settled(account.seed());
         let (counters, token) = (Counters::default(), Token::default());
         let state = Arc::new(State { account, faults, options, counters, addr, token });
-        let (stop, stopped) = watch::channel(());
-        let task = tokio::spawn(accept(listener, Arc::clone(&state), stopped));
-        Ok(Running { state, stop, task })
+        let shared = Arc::clone(&state);
+        let listening = Listening::start(listener, move |stream| serve(stream, Arc::clone(&shared)));
+        Ok(Running { state, listening })
     }
 }
 
 /// A simulator that listens; dropping it ends it.
 pub struct Running {
     state: Arc<State>,
-    stop: watch::Sender<()>,
-    task: JoinHandle<()>,
+    listening: Listening,
 }
 
 impl Running {
@@ -151,14 +133,7 @@ impl Running {
     /// The API's base URL, `/v4` included and without a slash at its end.
     #[must_use]
     pub fn base_url(&self) -> String {
-        let mut addr = self.state.addr;
-        // Nobody can connect to "any address"; whoever listens on all of them listens on this one too.
-        match addr.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => addr.set_ip(Ipv4Addr::LOCALHOST.into()),
-            IpAddr::V6(ip) if ip.is_unspecified() => addr.set_ip(Ipv6Addr::LOCALHOST.into()),
-            _ => {}
-        }
-        format!("http://{addr}/v4")
+        format!("{}/v4", listen::origin(self.state.addr))
     }
 
     /// The token the account starts with; it opens `/__simulator/` for ever.
@@ -214,9 +189,7 @@ impl Running {
 
     /// Stops listening, closes every connection, and comes back when all is done.
     pub async fn shutdown(self) {
-        drop(self.stop);
-        // The task ends by itself; that it was cancelled with its runtime is no news.
-        let _ = self.task.await;
+        self.listening.shutdown().await;
     }
 }
 
@@ -253,22 +226,6 @@ impl fmt::Debug for Ready {
     }
 }
 
-async fn accept(listener: TcpListener, state: Arc<State>, mut stopped: watch::Receiver<()>) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            _ = stopped.changed() => break,
-            Some(_) = connections.join_next() => {}
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => drop(connections.spawn(serve(stream, Arc::clone(&state)))),
-                // A client that is gone before it is accepted, or no free descriptor for now.
-                Err(_) => tokio::task::yield_now().await,
-            },
-        }
-    }
-    connections.shutdown().await;
-}
-
 /// Takes back what [`Counters::connection_opened`] counted, however the connection ends.
 struct Open(Arc<State>);
 
@@ -281,8 +238,6 @@ impl Drop for Open {
 async fn serve(stream: TcpStream, state: Arc<State>) {
     let too_many = state.counters.connection_opened() > state.options.connections_max;
     let open = Open(Arc::clone(&state));
-    // Without this a page waits for the acknowledgement of the one before; failing to set it only costs time.
-    let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| routes::answer(Arc::clone(&state), too_many, request));
     // A connection that is cut on purpose ends in an error here, as does one whose client went away.
     let _ =
