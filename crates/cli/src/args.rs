@@ -329,6 +329,8 @@ pub(crate) struct Simulate {
 pub(crate) enum SimulateVendor {
     /// A Bitly account; prints one JSON line when it listens
     Bitly(SimulateBitly),
+    /// An export of a bank's wallet logs; prints one JSON line when it listens
+    WalletLogs(SimulateWalletLogs),
 }
 
 #[derive(Debug, Args)]
@@ -365,6 +367,44 @@ pub(crate) struct SimulateBitly {
     /// How many links of a hundred are on bit.ly
     #[arg(long, default_value_t = 0, value_name = "PERCENT")]
     pub(crate) vendor_domain_percent: u8,
+    /// List every fault by name and leave
+    #[arg(long)]
+    pub(crate) help_faults: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Faults: none, rough, or a comma-separated list of NAME@N[xK][:ARG], where N counts list requests from 1, \
+or records from 0:
+  crossdock simulate wallet-logs --count 100000 --faults 429@3,500@5x2,expired@9,missing-id@17,late@2000
+  crossdock simulate wallet-logs --help-faults
+  crossdock simulate wallet-logs --count 100000 --print-accounts | psql"
+)]
+pub(crate) struct SimulateWalletLogs {
+    /// Where to listen
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
+    pub(crate) listen: SocketAddr,
+    /// How many movements there are
+    #[arg(long, default_value_t = 100_000)]
+    pub(crate) count: u64,
+    /// The seed they are made of
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How many shards can be asked for side by side
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..), value_name = "K")]
+    pub(crate) partitions: u64,
+    /// What goes wrong
+    #[arg(long, default_value = "none")]
+    pub(crate) faults: String,
+    /// Every answer comes this much later
+    #[arg(long, default_value_t = 0, value_name = "MS")]
+    pub(crate) latency_ms: u64,
+    /// The bearer token; made from the seed if none is given
+    #[arg(long)]
+    pub(crate) token: Option<String>,
+    /// Print the customers and accounts that the target must know, as COPY commands for psql, and leave
+    #[arg(long)]
+    pub(crate) print_accounts: bool,
     /// List every fault by name and leave
     #[arg(long)]
     pub(crate) help_faults: bool,

@@ -34,6 +34,15 @@ pub(crate) fn write_bitly(out: &mut Vec<u8>, seconds: i64) {
     write(out, seconds, b"+0000");
 }
 
+/// `2026-01-31T08:15:00.123` and the sign or signs of the zone (RFC 3339), from milliseconds.
+pub(crate) fn write_millis(out: &mut Vec<u8>, millis: i64, zone: &[u8]) {
+    let fraction = millis.rem_euclid(1_000);
+    let digits = [fraction / 100, fraction / 10 % 10, fraction % 10].map(|digit| b'0' + digit as u8);
+    write(out, millis.div_euclid(1_000), b".");
+    out.extend_from_slice(&digits);
+    out.extend_from_slice(zone);
+}
+
 /// `2026-01-31T08:15:00Z` (RFC 3339).
 pub(crate) fn rfc3339(seconds: i64) -> String {
     let mut out = Vec::with_capacity(20);
@@ -56,6 +65,19 @@ mod tests {
             (-1, "1969-12-31T23:59:59Z"),
         ] {
             assert_eq!(rfc3339(seconds), expected);
+        }
+    }
+
+    #[test]
+    fn milliseconds_stand_before_the_zone() {
+        for (millis, zone, expected) in [
+            (1_769_847_300_123, "Z", "2026-01-31T08:15:00.123Z"),
+            (1_769_847_300_007, "+01:00", "2026-01-31T08:15:00.007+01:00"),
+            (-1, "", "1969-12-31T23:59:59.999"),
+        ] {
+            let mut out = Vec::new();
+            write_millis(&mut out, millis, zone.as_bytes());
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
         }
     }
 

@@ -30,3 +30,4 @@ mod listen;
 mod payload;
 mod plan;
 mod reply;
+pub mod wallet_logs;

@@ -42,6 +42,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Backup(args) => backup::run(&args, &address).await,
         Command::Simulate(args) => match args.vendor {
             SimulateVendor::Bitly(args) => simulate::bitly(&args).await,
+            SimulateVendor::WalletLogs(args) => simulate::wallet_logs(&args).await,
         },
     }
 }

@@ -74,6 +74,16 @@ fn unchunk(mut rest: &[u8]) -> (Vec<u8>, bool) {
     (body, false)
 }
 
+/// Sends a request on a connection of its own; nothing if that was closed without an answer.
+pub(crate) async fn exchange(addr: SocketAddr, request: &str) -> Option<Answer> {
+    let mut stream = TcpStream::connect(addr).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut bytes = Vec::new();
+    // A reset is an end too; what came before it counts.
+    let _ = stream.read_to_end(&mut bytes).await;
+    Answer::read(&bytes)
+}
+
 /// A simulator and how to ask it.
 pub(crate) struct Simulator {
     pub(crate) running: Running,
@@ -115,12 +125,7 @@ impl Simulator {
     }
 
     pub(crate) async fn send(&self, request: &str) -> Option<Answer> {
-        let mut stream = TcpStream::connect(self.addr()).await.unwrap();
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut bytes = Vec::new();
-        // A reset is an end too; what came before it counts.
-        let _ = stream.read_to_end(&mut bytes).await;
-        Answer::read(&bytes)
+        exchange(self.addr(), request).await
     }
 
     pub(crate) fn list_path(&self, cursor: &str) -> String {

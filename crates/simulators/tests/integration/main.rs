@@ -6,3 +6,5 @@ mod bitly_api;
 mod bitly_faults;
 mod bitly_simulator;
 mod client;
+mod export;
+mod wallet_logs_api;
