@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::{Counts, Job, Sink, SinkError, Source, SourceError, Status};
+use crate::{Counts, Job, Limits, Sink, SinkError, Source, SourceError, Status};
 
 /// Something of the life of a job that people want to read in the log.
 #[derive(Debug, Clone)]
@@ -44,6 +44,11 @@ pub trait Kind: Send + Sync {
 
     /// The job's sink.
     async fn sink(&self, job: &Job) -> Result<Arc<dyn Sink>, SinkError>;
+
+    /// The bounds of a job, where they are not those of every job of the process.
+    fn limits(&self, _job: &Job, limits: &Limits) -> Limits {
+        limits.clone()
+    }
 
     /// Called for each event, to log it in the words of the kind.
     fn observe(&self, _job: &Job, _event: &JobEvent) {}

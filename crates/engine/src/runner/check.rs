@@ -99,7 +99,7 @@ async fn check_chunk(
         })
         .collect();
     let micros = i64::try_from(began.elapsed().as_micros()).unwrap_or(i64::MAX);
-    let settlement = settle(&records, &written, context.shared.limits.notes_max, 0, micros);
+    let settlement = settle(&records, &written, context.limits.notes_max, 0, micros);
     let mut tx = database.begin().await?;
     let settled = chunks::settle(tx.conn(), context.id(), chunk, &settlement).await?;
     tx.commit().await?;

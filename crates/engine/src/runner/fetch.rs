@@ -98,7 +98,7 @@ async fn take(context: &Context, one_by_one: bool) -> Result<Option<Checkpoint>,
         return Ok(None);
     }
     let mut tx = shared.store.database().begin().await?;
-    let lease = seconds(shared.limits.lease);
+    let lease = seconds(context.limits.lease);
     let taken =
         partitions::take(tx.conn(), context.id(), &shared.holder, lease, one_by_one, shared.alone, &busy)
             .await?;
@@ -165,7 +165,7 @@ async fn heartbeat(context: &Context, part: i32, epoch: i64) -> Option<db::Error
         // Nobody can take over, and a renewal would queue behind a long chunk for the one writer there is.
         return std::future::pending().await;
     }
-    let lease = context.shared.limits.lease;
+    let lease = context.limits.lease;
     let mut renewed = Instant::now();
     loop {
         tokio::time::sleep(lease / 3).await;
@@ -355,7 +355,7 @@ impl Fetch<'_> {
 
     /// Waits until few enough segments and bytes are staged ahead of processing. `false`: stop.
     async fn wait_for_room(&self, lost: &CancellationToken) -> Result<bool, HostError> {
-        let limits = &self.context.shared.limits;
+        let limits = &self.context.limits;
         loop {
             if lost.is_cancelled() || self.context.stop_fetching.is_cancelled() {
                 return Ok(false);
@@ -376,7 +376,7 @@ impl Fetch<'_> {
     }
 
     fn run_is_over(&self, records: usize) -> bool {
-        let limits = &self.context.shared.limits;
+        let limits = &self.context.limits;
         self.run_records > 0
             && (self.run_records + i64::from(small(records)) > limits.run_records
                 || self.run_began.elapsed() >= limits.run_budget)
@@ -498,7 +498,7 @@ impl Fetch<'_> {
 
     /// Turns a page into a commit, and decides whether it closes the segment and makes a chunk.
     fn prepare(&mut self, fetched: Fetched, next: Position) -> Commit {
-        let limits = &self.context.shared.limits;
+        let limits = &self.context.limits;
         let staged_before = self.segment.staged;
         let first_page = self.segment.pages;
         let retries = i64::from(fetched.page.retries);
@@ -543,14 +543,14 @@ impl Fetch<'_> {
             retries: 0,
             total: None,
             fetch_micros: 0,
-            lease_seconds: seconds(self.context.shared.limits.lease),
+            lease_seconds: seconds(self.context.limits.lease),
         }
     }
 
     /// Chunks over the tail: when the segment closes or enough is staged. A page larger than a chunk becomes several.
     fn chunks_if(&self, close: bool) -> Vec<NewChunk> {
         let (first, records) = (self.segment.chunked, self.segment.staged - self.segment.chunked);
-        let size = self.context.shared.limits.chunk_records.max(1);
+        let size = self.context.limits.chunk_records.max(1);
         if records == 0 || !(close || records >= size) {
             return Vec::new();
         }

@@ -16,7 +16,7 @@ use super::{Event, HostState, Shared, check, fetch, undo, work};
 use crate::failpoint;
 use crate::job::Mode;
 use crate::store::{chunks, jobs, pages, partitions};
-use crate::{Job, JobEvent, JobId, Kind, Sink, SinkError, Source, SourceError, Status};
+use crate::{Job, JobEvent, JobId, Kind, Limits, Sink, SinkError, Source, SourceError, Status};
 
 /// Why a loop of a job cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +90,8 @@ impl From<SinkError> for HostError {
 pub(super) struct Context {
     pub(super) shared: Arc<Shared>,
     pub(super) job: Job,
+    /// The bounds of this job.
+    pub(super) limits: Limits,
     pub(super) kind: Arc<dyn Kind>,
     pub(super) sink: Arc<dyn Sink>,
     pub(super) handoff: Handoff,
@@ -176,7 +178,7 @@ impl Change<'_> {
     pub(super) async fn wait(self) {
         tokio::select! {
             () = self.notified => {}
-            () = tokio::time::sleep(self.context.shared.limits.poll) => {}
+            () = tokio::time::sleep(self.context.limits.poll) => {}
             () = self.context.halt.cancelled() => {}
         }
     }
@@ -206,8 +208,10 @@ pub(super) async fn host(shared: Arc<Shared>, id: JobId, stop: CancellationToken
     let undoing = jobs::phase(reader.conn(), id).await?.undoing;
     drop(reader);
     let halt = stop.child_token();
+    let limits = kind.limits(&job, &shared.limits);
     let context = Arc::new(Context {
-        handoff: Handoff::new(shared.limits.handoff_bytes),
+        handoff: Handoff::new(limits.handoff_bytes),
+        limits,
         shared,
         kind,
         sink,
@@ -298,7 +302,7 @@ async fn start_fetchers(
 fn start_workers(context: &Arc<Context>, loops: &mut JoinSet<Result<(), HostError>>) {
     // On SQLite one transaction writes at a time; a second worker would only wait.
     let side_by_side = context.sink.parallel() && !context.shared.alone;
-    let workers = if side_by_side { context.shared.limits.workers.max(1) } else { 1 };
+    let workers = if side_by_side { context.limits.workers.max(1) } else { 1 };
     for _ in 0..workers {
         loops.spawn(work::worker(context.clone()));
     }
@@ -341,7 +345,7 @@ async fn partitioned_elsewhere(context: &Context) -> Result<(), HostError> {
 /// database only.
 async fn watch(context: &Context) -> db::Error {
     loop {
-        tokio::time::sleep(context.shared.limits.poll).await;
+        tokio::time::sleep(context.limits.poll).await;
         let status = async {
             let mut reader = context.shared.store.database().read().await?;
             jobs::status(reader.conn(), context.id()).await
@@ -411,7 +415,7 @@ async fn coordinate(
             Some(ended) = loops.join_next(), if !loops.is_empty() => take_end(context, ended)?,
         }
         // Commits come in quick succession; there is no need to look after each.
-        tokio::time::sleep(context.shared.limits.poll / LOOKS_A_POLL).await;
+        tokio::time::sleep(context.limits.poll / LOOKS_A_POLL).await;
     }
 }
 
@@ -527,7 +531,7 @@ async fn halted(context: &Context) -> db::Result<()> {
 
 /// Pages are left and this process cannot fetch. Once nobody holds a lease, the job waits for a token.
 async fn await_token(context: &Context, hosted_since: Instant) -> Result<(), HostError> {
-    if !context.shared.alone && hosted_since.elapsed() < context.shared.limits.token_grace {
+    if !context.shared.alone && hosted_since.elapsed() < context.limits.token_grace {
         return Ok(());
     }
     let database = context.shared.store.database();

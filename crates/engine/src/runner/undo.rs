@@ -36,7 +36,7 @@ pub(super) async fn undo(context: &Context) -> db::Result<()> {
         match undo_some(context).await? {
             Undone::Some => {}
             Undone::All => return start_anew(context).await,
-            Undone::NotNow => tokio::time::sleep(context.shared.limits.poll).await,
+            Undone::NotNow => tokio::time::sleep(context.limits.poll).await,
             Undone::Elsewhere | Undone::Impossible(_) => return Ok(()),
         }
     }

@@ -40,7 +40,7 @@ pub(super) async fn worker(context: Arc<Context>) -> Result<(), HostError> {
             change.wait().await;
             continue;
         };
-        if chunk.attempts > context.shared.limits.attempts_max && corner(&context, &chunk).await? {
+        if chunk.attempts > context.limits.attempts_max && corner(&context, &chunk).await? {
             continue;
         }
         next = process(&context, &chunk, serial).await?;
@@ -153,7 +153,7 @@ async fn process<'c>(
             Err(Undone::Again { error, deadlock }) => {
                 context.shared.metrics.retry(deadlock);
                 retries += 1;
-                if retries > context.shared.limits.chunk_retries_max {
+                if retries > context.limits.chunk_retries_max {
                     forgive(context, chunk).await?;
                     return Err(HostError::Stop(Stop::failed(format!(
                         "a chunk did not go through in {retries} tries: {error}"
@@ -274,7 +274,7 @@ impl<'c> Attempt<'_, 'c> {
 
     /// The part of a chunk that begins at `start` and goes to the sink at once.
     fn part(&self, start: usize, end: usize) -> Range<usize> {
-        start..end.min(start.saturating_add(self.context.shared.limits.part_records.max(1)))
+        start..end.min(start.saturating_add(self.context.limits.part_records.max(1)))
     }
 
     /// On a thread of its own: the loops that fetch share theirs with this one, and go on meanwhile.
@@ -347,7 +347,7 @@ impl<'c> Attempt<'_, 'c> {
         originals: &Arc<[StagedRecord]>,
         prepared: Prepared,
     ) -> Result<Vec<Written>, Undone> {
-        let written = if self.chunk.attempts > self.context.shared.limits.attempts_max {
+        let written = if self.chunk.attempts > self.context.limits.attempts_max {
             originals.iter().map(|_| kills_worker(self.chunk.attempts)).collect()
         } else if self.isolating {
             self.isolate(tx, chunk, originals).await?
@@ -444,8 +444,7 @@ impl<'c> Attempt<'_, 'c> {
     fn settlement(&self, written: Vec<Written>) -> (Settlement, Vec<Written>) {
         let retries = i32::try_from(self.retries).unwrap_or(i32::MAX);
         let micros = i64::try_from(self.began.elapsed().as_micros()).unwrap_or(i64::MAX);
-        let settlement =
-            settle(self.records, &written, self.context.shared.limits.notes_max, retries, micros);
+        let settlement = settle(self.records, &written, self.context.limits.notes_max, retries, micros);
         (settlement, written)
     }
 }
