@@ -1,0 +1,586 @@
+//! The sink: a chunk of records becomes rows of the target, set-wise, in the engine's transaction.
+//!
+//! Before the transaction each record is read by type and packed for COPY. In it: a temporary table `staged` is filled, and
+//! one statement maps it, inserts what is new and proves what it inserted, that is, compares the fields that the
+//! declaration's proof gives back from the rows with those that came. Only where a row was there already does a second
+//! statement look at the rows and tell `unchanged` from a conflict.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use db::{Conn, Tx};
+use engine::{ChunkContext, JobId, Outcome, Prepared, Reason, Sink, SinkError, StagedRecord, Written};
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Executor as _};
+
+use crate::copy::CopyRows;
+use crate::declaration::{Declaration, OnConflict};
+use crate::field::Value;
+use crate::field::decimal::Decimal;
+use crate::proof::{self, Digest, Multiset, Sums};
+use crate::record::{RecordReader, Row};
+use crate::sql::{Shape, Statements, staged_columns};
+use crate::store;
+
+/// Tries to write a chunk into which other workers' rows keep getting.
+const RACES_MAX: usize = 5;
+
+/// Writes records into the target.
+pub struct LedgerSink {
+    declaration: Declaration,
+    reader: Arc<RecordReader>,
+    statements: Statements,
+    /// Indexes of the proved fields among the reader's.
+    proved: Vec<usize>,
+    sums: Vec<SumPlace>,
+    /// The transaction id that was current when the job was made: rows of a later one may be its own.
+    begun: String,
+    /// Whether rows of the last chunk were there already: the next one then looks before it writes.
+    looks_first: AtomicBool,
+}
+
+/// Indexes of a sum's fields among the reader's.
+struct SumPlace {
+    field: usize,
+    by: Vec<usize>,
+}
+
+/// A chunk as the transaction needs it.
+struct Staged {
+    /// One for each record that was given.
+    records: Vec<Read>,
+    copy: Vec<u8>,
+    rows: usize,
+}
+
+enum Read {
+    /// It needs no database.
+    Settled(Box<Written>),
+    /// It is in the COPY, under its index.
+    Row(Box<ReadRow>),
+}
+
+struct ReadRow {
+    id: String,
+    reference: String,
+    came: Digest,
+    sums: Vec<(usize, Vec<String>, Decimal)>,
+}
+
+/// What is to become of a record.
+#[derive(Debug, Clone)]
+enum Fate {
+    Done(Outcome, Option<Reason>, u32),
+    Insert,
+    Update,
+}
+
+impl LedgerSink {
+    /// For a declaration whose queries have this shape; `begun` is the transaction id from which on rows may be the job's.
+    pub fn new(declaration: Declaration, shape: &Shape, begun: String) -> Self {
+        let reader = RecordReader::new(&declaration);
+        let index = |name: &String| reader.fields().iter().position(|(known, _)| known == name);
+        let proved = shape.proved.iter().filter_map(|(name, _)| index(name)).collect();
+        let sums = declaration
+            .sums
+            .iter()
+            .filter_map(|sum| {
+                Some(SumPlace { field: index(&sum.field)?, by: sum.by.iter().filter_map(&index).collect() })
+            })
+            .collect();
+        let statements = Statements::new(&declaration, shape);
+        Self {
+            reader: Arc::new(reader),
+            statements,
+            proved,
+            sums,
+            begun,
+            looks_first: AtomicBool::new(false),
+            declaration,
+        }
+    }
+
+    fn stage(&self, records: &[StagedRecord]) -> Staged {
+        let columns = staged_columns(&self.declaration).len();
+        let bytes = records.iter().map(|record| record.raw.len()).sum::<usize>();
+        let mut copy = CopyRows::new(columns, bytes + records.len() * 64);
+        let mut read = Vec::with_capacity(records.len());
+        let mut first: HashMap<String, usize> = HashMap::with_capacity(records.len());
+        let mut rows: Vec<Option<Row<'_>>> = Vec::with_capacity(records.len());
+        for (index, record) in records.iter().enumerate() {
+            let row = match self.reader.read(&record.raw) {
+                Ok(row) => row,
+                Err(unreadable) => {
+                    let label = unreadable.id.as_ref().map(|id| self.declaration.reference.of(id));
+                    read.push(Some(Written::failed(unreadable.id, label, unreadable.reason)));
+                    rows.push(None);
+                    continue;
+                }
+            };
+            let place = first.get(&row.id).copied();
+            match place {
+                None => {
+                    first.insert(row.id.clone(), index);
+                    read.push(None);
+                }
+                Some(earlier) if rows[earlier].as_ref().is_some_and(|known| same(known, &row)) => {
+                    let detail = format!(
+                        "the record {} of the same segment, in other bytes",
+                        records[earlier].place.ordinal
+                    );
+                    read.push(Some(self.told(&row.id, Outcome::DuplicateInSource, "same_content", detail)));
+                }
+                Some(earlier) => {
+                    for (one, other) in [(earlier, index), (index, earlier)] {
+                        let detail = format!(
+                            "the record {} of the same segment has the same id and other content",
+                            records[other].place.ordinal
+                        );
+                        let told = self.told(&row.id, Outcome::Failed, "conflicting_duplicate", detail);
+                        if one < read.len() { read[one] = Some(told) } else { read.push(Some(told)) }
+                    }
+                }
+            }
+            rows.push(Some(row));
+        }
+        let mut count = 0;
+        let records = read
+            .into_iter()
+            .zip(rows)
+            .enumerate()
+            .map(|(index, (settled, row))| match (settled, row) {
+                (None, Some(row)) => {
+                    count += 1;
+                    Read::Row(Box::new(self.pack(&mut copy, index, row)))
+                }
+                (Some(written), _) => Read::Settled(Box::new(written)),
+                (None, None) => unreachable!("a record that is not read is settled"),
+            })
+            .collect();
+        Staged { records, copy: copy.finish(), rows: count }
+    }
+
+    fn pack(&self, copy: &mut CopyRows, index: usize, row: Row<'_>) -> ReadRow {
+        let reference = self.declaration.reference.of(&row.id);
+        let came = proof::digest(self.proved.iter().map(|index| &row.values[*index]));
+        copy.row();
+        copy.int(i32::try_from(index).expect("a chunk has fewer records"));
+        copy.field(reference.as_bytes());
+        copy.field(&came);
+        for value in &row.values {
+            copy.value(value);
+        }
+        for ((_, field), presence) in self.reader.fields().iter().zip(&row.presences) {
+            if field.presence.is_some() {
+                copy.field(presence.as_str().as_bytes());
+            }
+        }
+        let sums = self
+            .sums
+            .iter()
+            .enumerate()
+            .filter_map(|(number, sum)| {
+                let value = match &row.values[sum.field] {
+                    Value::Numeric(value) => value.clone(),
+                    Value::Bigint(value) => Decimal::parse(&value.to_string()).ok()?,
+                    _ => return None,
+                };
+                let by = sum.by.iter().map(|index| match row.values[*index].canonical() {
+                    Some(text) => text.into_owned(),
+                    None => "-".to_owned(),
+                });
+                Some((number, by.collect(), value))
+            })
+            .collect();
+        ReadRow { id: row.id, reference, came, sums }
+    }
+
+    fn told(&self, id: &str, outcome: Outcome, code: &'static str, detail: String) -> Written {
+        let reference = self.declaration.reference.of(id);
+        let reason = Some(Reason::new(code, detail));
+        Written {
+            source_id: Some(id.to_owned()),
+            label: Some(reference.clone()),
+            reference: Some(reference),
+            outcome,
+            reason,
+            digest: [0; 16],
+            targets: 0,
+        }
+    }
+
+    /// Decides about every row of the COPY and writes what is to be written. Fates are by index of the record.
+    async fn settle(
+        &self,
+        conn: &mut PgConnection,
+        staged: &mut Staged,
+    ) -> Result<HashMap<i32, Fate>, SinkError> {
+        conn.execute(AssertSqlSafe(self.statements.create_staged.clone())).await.map_err(refused)?;
+        let mut copy = conn.copy_in_raw(&self.statements.copy_staged).await.map_err(refused)?;
+        copy.send(std::mem::take(&mut staged.copy)).await.map_err(refused)?;
+        copy.finish().await.map_err(refused)?;
+        let mut look = self.looks_first.load(Ordering::Relaxed);
+        let mut bad: HashMap<i32, Fate> = HashMap::new();
+        for _ in 0..RACES_MAX {
+            let mut fates = if look {
+                let fates = self.classify(conn).await?;
+                let found = fates.values().filter(|fate| !matches!(fate, Fate::Insert)).count();
+                self.looks_first.store(found * 2 > fates.len(), Ordering::Relaxed);
+                fates
+            } else {
+                HashMap::new()
+            };
+            fates.extend(bad.iter().map(|(record, fate)| (*record, fate.clone())));
+            simple(conn, "SAVEPOINT ledger").await?;
+            match self.write_fates(conn, &mut fates, look, staged.rows).await? {
+                Wrote::All => {
+                    simple(conn, "RELEASE SAVEPOINT ledger").await?;
+                    return Ok(fates);
+                }
+                // Some rows were there already, or came in between: look.
+                Wrote::Less => look = true,
+                Wrote::Unlike(unlike) => bad.extend(unlike),
+            }
+            simple(conn, "ROLLBACK TO SAVEPOINT ledger; RELEASE SAVEPOINT ledger").await?;
+        }
+        Err(SinkError::Retry("other transactions keep writing the same rows".into()))
+    }
+
+    /// Writes what `fates` says, or everything if nobody has looked yet.
+    async fn write_fates(
+        &self,
+        conn: &mut PgConnection,
+        fates: &mut HashMap<i32, Fate>,
+        looked: bool,
+        rows: usize,
+    ) -> Result<Wrote, SinkError> {
+        let chosen = |wanted: fn(&Fate) -> bool, fates: &HashMap<i32, Fate>| -> Vec<i32> {
+            fates.iter().filter(|(_, fate)| wanted(fate)).map(|(record, _)| *record).collect()
+        };
+        let mut unlike = HashMap::new();
+        let inserts = looked.then(|| chosen(|fate| matches!(fate, Fate::Insert), fates));
+        let done = chosen(|fate| matches!(fate, Fate::Done(..)), fates);
+        if inserts.as_ref().is_none_or(|inserts| !inserts.is_empty()) {
+            let told = told(conn, &self.statements.insert, inserts.as_deref(), &done).await?;
+            let whole = told.first().is_none_or(|row| row.written == row.eligible);
+            if !whole {
+                return Ok(Wrote::Less);
+            }
+            self.judge(conn, told, fates, Outcome::Imported, &mut unlike).await?;
+        }
+        let updates = chosen(|fate| matches!(fate, Fate::Update), fates);
+        if !updates.is_empty() {
+            let told = told(conn, &self.statements.update, Some(&updates), &done).await?;
+            self.judge(conn, told, fates, Outcome::Updated, &mut unlike).await?;
+        }
+        if !unlike.is_empty() {
+            return Ok(Wrote::Unlike(unlike));
+        }
+        if fates.len() < rows {
+            return Err(SinkError::Fatal(format!(
+                "the statements told of {} of {rows} records",
+                fates.len()
+            )));
+        }
+        Ok(Wrote::All)
+    }
+
+    /// Turns what a writing statement told into fates. What was written and is not what came goes into `unlike`.
+    async fn judge(
+        &self,
+        conn: &mut PgConnection,
+        told: Vec<Told>,
+        fates: &mut HashMap<i32, Fate>,
+        outcome: Outcome,
+        unlike: &mut HashMap<i32, Fate>,
+    ) -> Result<(), SinkError> {
+        let mut differ = BTreeSet::new();
+        // One row that is refused refuses its record, whatever its other rows say.
+        for row in &told {
+            if !matches!(fates.get(&row.record), Some(Fate::Done(..)))
+                && let Some(fate) = row.refusal()
+            {
+                fates.insert(row.record, fate);
+            }
+        }
+        for row in told {
+            let rows = match (fates.get(&row.record), outcome) {
+                (Some(Fate::Done(done, _, rows)), _) if *done == outcome => rows + 1,
+                (Some(Fate::Done(..)), _) => continue,
+                (Some(Fate::Update), Outcome::Imported) | (Some(Fate::Insert), Outcome::Updated) => continue,
+                _ => 1,
+            };
+            if row.proved {
+                fates.insert(row.record, Fate::Done(outcome, None, rows));
+            } else {
+                differ.insert(row.record);
+            }
+        }
+        if !differ.is_empty() {
+            let records: Vec<i32> = differ.into_iter().collect();
+            for (record, reason) in self.differences(conn, &records).await? {
+                unlike.insert(record, Fate::Done(Outcome::Failed, Some(reason), 0));
+            }
+        }
+        Ok(())
+    }
+
+    /// Why rows do not prove what came, by record.
+    async fn differences(
+        &self,
+        conn: &mut PgConnection,
+        records: &[i32],
+    ) -> Result<Vec<(i32, Reason)>, SinkError> {
+        let rows: Vec<(i32, i64, Option<String>)> =
+            sqlx::query_as(AssertSqlSafe(self.statements.proof_of.clone()))
+                .persistent(false)
+                .bind(records)
+                .fetch_all(conn)
+                .await
+                .map_err(refused)?;
+        Ok(rows
+            .into_iter()
+            .map(|(record, count, fields)| {
+                let reason = match (count, fields) {
+                    (0, _) => {
+                        Reason::new("not_proved", "the proof gives nothing back for what the map wrote")
+                    }
+                    (1, Some(fields)) => {
+                        Reason::new("differs_from_source", format!("the proof gives back {fields}"))
+                    }
+                    _ => Reason::new(
+                        "not_proved",
+                        format!("the proof gives back {count} rows for one reference"),
+                    ),
+                };
+                (record, reason)
+            })
+            .collect())
+    }
+
+    async fn classify(&self, conn: &mut PgConnection) -> Result<HashMap<i32, Fate>, SinkError> {
+        let rows: Vec<Classified> = sqlx::query_as(AssertSqlSafe(self.statements.classify.clone()))
+            .persistent(false)
+            .bind(&self.begun)
+            .fetch_all(conn)
+            .await
+            .map_err(refused)?;
+        let mut by_record: HashMap<i32, Vec<Classified>> = HashMap::with_capacity(rows.len());
+        for row in rows {
+            by_record.entry(row.record).or_default().push(row);
+        }
+        Ok(by_record.into_iter().map(|(record, rows)| (record, self.fate(&rows))).collect())
+    }
+
+    fn fate(&self, rows: &[Classified]) -> Fate {
+        if let Some(refusal) =
+            rows.iter().find_map(|row| refusal(row.mapped, row.reject.as_deref(), row.filter.as_deref()))
+        {
+            return refusal;
+        }
+        let count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+        let found = rows.iter().filter(|row| row.found).count();
+        let differences: Vec<&str> = rows.iter().filter_map(|row| row.differences.as_deref()).collect();
+        if found == 0 {
+            return Fate::Insert;
+        }
+        let is_whole = found == rows.len() && differences.is_empty();
+        let ours = rows.iter().any(|row| row.found && row.ours);
+        if is_whole && rows.iter().all(|row| row.proved) {
+            if ours {
+                let reason =
+                    Reason::new("came_before", "this job has written the same content under this id already");
+                return Fate::Done(Outcome::DuplicateInSource, Some(reason), 0);
+            }
+            return Fate::Done(Outcome::Unchanged, None, count);
+        }
+        if self.declaration.target.on_conflict == OnConflict::Update && !ours {
+            return Fate::Update;
+        }
+        let code = if ours { "conflicting_duplicate" } else { "conflict" };
+        let detail = if found < rows.len() {
+            format!("{found} of the {} rows of this record are in the target already", rows.len())
+        } else if differences.is_empty() {
+            "the row in the target is equal where the map writes, but the proof gives something else back"
+                .to_owned()
+        } else {
+            format!("the target has another content, as [there, from the source]: {}", differences.join(" "))
+        };
+        Fate::Done(Outcome::Failed, Some(Reason::new(code, detail)), 0)
+    }
+}
+
+/// How a writing statement went.
+enum Wrote {
+    All,
+    Less,
+    /// These were written and do not prove what came.
+    Unlike(HashMap<i32, Fate>),
+}
+
+#[derive(sqlx::FromRow)]
+struct Told {
+    #[sqlx(rename = "_record")]
+    record: i32,
+    mapped: bool,
+    reject: Option<String>,
+    filter: Option<String>,
+    proved: bool,
+    written: i64,
+    eligible: i64,
+}
+
+impl Told {
+    fn refusal(&self) -> Option<Fate> {
+        refusal(self.mapped, self.reject.as_deref(), self.filter.as_deref())
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct Classified {
+    #[sqlx(rename = "_record")]
+    record: i32,
+    mapped: bool,
+    reject: Option<String>,
+    filter: Option<String>,
+    found: bool,
+    ours: bool,
+    differences: Option<String>,
+    proved: bool,
+}
+
+async fn told(
+    conn: &mut PgConnection,
+    statement: &str,
+    only: Option<&[i32]>,
+    without: &[i32],
+) -> Result<Vec<Told>, SinkError> {
+    sqlx::query_as(AssertSqlSafe(statement.to_owned()))
+        .persistent(false)
+        .bind(only)
+        .bind((!without.is_empty()).then_some(without))
+        .fetch_all(conn)
+        .await
+        .map_err(refused)
+}
+
+/// The fate of a record that the map does not want.
+fn refusal(mapped: bool, reject: Option<&str>, filter: Option<&str>) -> Option<Fate> {
+    let coded = |text: &str, otherwise: &'static str| {
+        let (code, detail) = text.split_once(':').unwrap_or((text, ""));
+        let code = code.trim();
+        let is_code = !code.is_empty()
+            && code.len() <= 60
+            && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        if is_code {
+            Reason { code: code.to_owned().into(), detail: detail.trim().to_owned() }
+        } else {
+            Reason::new(otherwise, text)
+        }
+    };
+    match (mapped, reject, filter) {
+        (false, ..) => Some(Fate::Done(
+            Outcome::Failed,
+            Some(Reason::new(
+                "unmapped",
+                "the map gives no row for it; let it say why in _reject or _filter",
+            )),
+            0,
+        )),
+        (true, Some(text), _) => Some(Fate::Done(Outcome::Failed, Some(coded(text, "rejected")), 0)),
+        (true, None, Some(text)) => Some(Fate::Done(Outcome::Filtered, Some(coded(text, "filtered")), 0)),
+        (true, None, None) => None,
+    }
+}
+
+/// Whether two records say the same in their fields.
+fn same(one: &Row<'_>, other: &Row<'_>) -> bool {
+    one.presences == other.presences
+        && one.values.iter().zip(&other.values).all(|(a, b)| a.canonical() == b.canonical())
+}
+
+fn refused(error: sqlx::Error) -> SinkError {
+    SinkError::Db(error.into())
+}
+
+async fn simple(conn: &mut PgConnection, sql: &'static str) -> Result<(), SinkError> {
+    sqlx::raw_sql(sql).execute(conn).await.map(drop).map_err(refused)
+}
+
+#[async_trait]
+impl Sink for LedgerSink {
+    fn parallel(&self) -> bool {
+        true
+    }
+
+    fn prepare(&self, _chunk: &ChunkContext, records: &[StagedRecord]) -> Prepared {
+        Prepared::new(self.stage(records))
+    }
+
+    async fn write(
+        &self,
+        tx: &mut Tx,
+        chunk: &ChunkContext,
+        records: &[StagedRecord],
+        prepared: Prepared,
+    ) -> Result<Vec<Written>, SinkError> {
+        let mut staged = prepared.take::<Staged>().unwrap_or_else(|| self.stage(records));
+        let Conn::Postgres(pg) = tx.conn() else {
+            return Err(SinkError::Fatal("a ledger lives on Postgres; this database is SQLite".into()));
+        };
+        let conn = pg.conn;
+        let mut fates = if staged.rows > 0 { self.settle(conn, &mut staged).await? } else { HashMap::new() };
+        if staged.rows > 0 {
+            // Parts of a chunk share one transaction, and each makes its own table.
+            simple(conn, "DROP TABLE staged").await?;
+        }
+        let mut hash = Multiset::default();
+        let mut sums = Sums::new();
+        let mut standing = 0_i64;
+        let mut written = Vec::with_capacity(records.len());
+        for (index, read) in staged.records.into_iter().enumerate() {
+            let row = match read {
+                Read::Settled(settled) => {
+                    written.push(*settled);
+                    continue;
+                }
+                Read::Row(row) => row,
+            };
+            let fate = i32::try_from(index).ok().and_then(|index| fates.remove(&index));
+            let Some(Fate::Done(outcome, reason, targets)) = fate else {
+                return Err(SinkError::Fatal(format!("nothing was told of record {index} of a chunk")));
+            };
+            let stands = matches!(outcome, Outcome::Imported | Outcome::Updated | Outcome::Unchanged);
+            if stands {
+                standing += 1;
+                hash.add(&row.came);
+                for (number, by, value) in row.sums {
+                    sums.entry((number, by)).or_default().add(&value);
+                }
+            }
+            written.push(Written {
+                source_id: Some(row.id),
+                label: Some(row.reference.clone()),
+                reference: Some(row.reference),
+                outcome,
+                reason,
+                digest: if stands { row.came } else { [0; 16] },
+                targets,
+            });
+        }
+        if let Some(first) = records.first() {
+            store::keep_proof(conn, chunk.job, first.place, standing, hash, &sums).await?;
+        }
+        Ok(written)
+    }
+
+    fn has_identity(&self, raw: &[u8]) -> bool {
+        self.reader.id_of(raw).is_some()
+    }
+
+    async fn undo(&self, _tx: &mut Tx, job: JobId, _limit: i64) -> Result<i64, SinkError> {
+        Err(SinkError::Fatal(format!("job {job}: a ledger is rolled back with `crossdock ledger rollback`")))
+    }
+}

@@ -1,0 +1,380 @@
+//! A paginated API, asked as declared.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use engine::{Cursor, Page, PartitionSpec, Position, Profile, Source, SourceError};
+use time::OffsetDateTime;
+use upstream::{Answer, Classify, Client, Options, Reply, Request, Url, Verdict};
+
+use super::page::{PageError, Wanted, elements};
+use super::secret::Secret;
+use crate::declaration::{ErrorRule, HttpSource, Meaning, Next, Partitions};
+use crate::field::{cut, json};
+use crate::pointer::Pointer;
+
+/// Marks a refusal that the declaration calls an expired cursor.
+const EXPIRED: &str = "the cursor has expired";
+/// When every retry was limited and no answer said for how long.
+const LIMITED_WAIT: Duration = Duration::from_secs(10 * 60);
+/// The largest page that is read.
+const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Pages of an API.
+pub struct HttpPages {
+    client: Client,
+    url: Url,
+    declared: HttpSource,
+    layout: Arc<Layout>,
+    profile: Profile,
+}
+
+/// Where things stand in a page.
+struct Layout {
+    wanted: Wanted,
+    records: Pointer,
+    /// Indexes among the wanted.
+    cursor: Option<usize>,
+    has_more: Option<usize>,
+    total: Option<usize>,
+}
+
+impl Layout {
+    fn new(source: &HttpSource) -> Self {
+        let mut pointers = vec![&source.records];
+        let mut add = |pointer| {
+            pointers.push(pointer);
+            pointers.len() - 1
+        };
+        let cursor = match &source.paging.from {
+            Next::Cursor(pointer) => Some(add(pointer)),
+            Next::Last(_) => None,
+        };
+        let has_more = source.paging.has_more.as_ref().map(&mut add);
+        let total = source.paging.total.as_ref().map(&mut add);
+        Self { wanted: Wanted::new(&pointers), records: source.records.clone(), cursor, has_more, total }
+    }
+
+    /// Whether a body is a page at all.
+    fn judge(&self, body: &[u8]) -> Result<(), PageError> {
+        let found = self.wanted.find(body)?;
+        match &found[0] {
+            Some(range) if body[range.clone()].first() == Some(&b'[') => Ok(()),
+            _ => Err(PageError::NoList(self.records.to_string())),
+        }
+    }
+}
+
+/// Reads answers for the polite client.
+struct Answers {
+    rules: Vec<(ErrorRule, Option<Wanted>)>,
+    layout: Arc<Layout>,
+}
+
+impl Answers {
+    /// The first rule that speaks of an answer.
+    fn rule(&self, reply: &Reply<'_>) -> Option<(Meaning, String)> {
+        self.rules.iter().find_map(|(rule, wanted)| {
+            if rule.status.is_some_and(|status| status != reply.status.as_u16()) {
+                return None;
+            }
+            let said = match (&rule.body, wanted) {
+                (Some((_, values)), Some(wanted)) => {
+                    let range = wanted.find(reply.body).ok()?.remove(0)?;
+                    let token = std::str::from_utf8(&reply.body[range]).ok()?;
+                    let text = json::text_of(token).unwrap_or(token.into());
+                    values.iter().find(|value| **value == *text)?.clone()
+                }
+                _ => format!("status {}", reply.status.as_u16()),
+            };
+            Some((rule.means, said))
+        })
+    }
+}
+
+impl Classify for Answers {
+    fn classify(&self, reply: &Reply<'_>) -> Verdict {
+        if let Some((meaning, reason)) = self.rule(reply) {
+            return match meaning {
+                Meaning::CursorExpired => Verdict::Fatal { reason: format!("{EXPIRED}: {reason}") },
+                Meaning::RateLimited(wait) => {
+                    Verdict::RateLimited { after: reply.asked_wait().or(wait), reason }
+                }
+                Meaning::Retry => Verdict::Retry { after: None, reason },
+                Meaning::Unauthorized => Verdict::Unauthorized,
+                Meaning::Fatal => Verdict::Fatal { reason },
+            };
+        }
+        if !reply.status.is_success() {
+            return Verdict::Default;
+        }
+        match self.layout.judge(reply.body) {
+            Ok(()) => Verdict::Ok,
+            // What is no page may be a page the next time; it is never the end.
+            Err(error) => Verdict::Retry { after: None, reason: error.to_string() },
+        }
+    }
+}
+
+impl HttpPages {
+    /// Whether this machine has the credentials that the source needs.
+    pub fn is_reachable(source: &HttpSource) -> bool {
+        source.auth.as_ref().is_none_or(Secret::is_here)
+    }
+
+    /// Over an API as declared. Asks nothing yet.
+    ///
+    /// # Errors
+    /// [`SourceError::Refused`] for what cannot be asked.
+    pub fn new(declared: HttpSource) -> Result<Self, SourceError> {
+        let refuse = |reason: &dyn std::fmt::Display| {
+            SourceError::Refused(format!("the source cannot be asked: {reason}"))
+        };
+        let url = Url::parse(&declared.url).map_err(|error| refuse(&error))?;
+        let layout = Arc::new(Layout::new(&declared));
+        let rules = declared
+            .errors
+            .iter()
+            .map(|rule| (rule.clone(), rule.body.as_ref().map(|(pointer, _)| Wanted::new(&[pointer]))))
+            .collect();
+        let mut headers = upstream::HeaderMap::new();
+        for (name, value) in &declared.headers {
+            let name = upstream::HeaderName::from_bytes(name.as_bytes()).map_err(|error| refuse(&error))?;
+            headers.insert(name, upstream::HeaderValue::from_str(value).map_err(|error| refuse(&error))?);
+        }
+        let pace = declared.pace.map(|pace| upstream::Pace {
+            requests: pace.requests,
+            per: pace.per,
+            concurrent: pace.concurrent,
+        });
+        let options = Options { pace, headers, body_max_bytes: BODY_BYTES_MAX, ..Options::default() };
+        let mut builder =
+            Client::builder(url.clone()).options(options).classify(Answers { rules, layout: layout.clone() });
+        if let Some(auth) = declared.auth.clone() {
+            builder = builder.credentials(Secret::new(auth));
+        }
+        let client = builder.build().map_err(|error| refuse(&error))?;
+        let profile = Profile {
+            name: "ledger",
+            parallel_partitions: declared.side_by_side,
+            stalled_is_end: declared.paging.stalled_is_end,
+            prefetch: true,
+            stateful_cursor: declared.paging.stateful,
+        };
+        Ok(Self { client, url, declared, layout, profile })
+    }
+
+    /// Parameters that choose a partition.
+    fn of_partition(&self, key: &str) -> Result<Vec<(String, String)>, SourceError> {
+        let gone = || SourceError::Refused(format!("the declaration has no partition '{key}'"));
+        match &self.declared.partitions {
+            Partitions::One => Ok(Vec::new()),
+            Partitions::Values { param, values } => {
+                let value = values.iter().find(|value| **value == key).ok_or_else(gone)?;
+                Ok(vec![(param.clone(), value.clone())])
+            }
+            Partitions::Ranges { from_param, to_param, ranges } => {
+                let (from, to) = ranges.iter().find(|range| range_key(range) == key).ok_or_else(gone)?;
+                Ok(vec![(from_param.clone(), from.clone()), (to_param.clone(), to.clone())])
+            }
+        }
+    }
+
+    fn read(&self, answer: &Answer) -> Result<Page, SourceError> {
+        let body = &answer.body;
+        let malformed =
+            |reason: String| SourceError::Malformed(format!("GET {}: {reason}", answer.url.path()));
+        let found = self.layout.wanted.find(body).map_err(|error| malformed(error.to_string()))?;
+        let list = found[0]
+            .clone()
+            .ok_or_else(|| malformed(format!("the page has no list at {}", self.layout.records)))?;
+        let ranges =
+            elements(body, &list, &self.layout.records).map_err(|error| malformed(error.to_string()))?;
+        let token = |index: Option<usize>| -> Result<Option<&str>, SourceError> {
+            let Some(range) = index.and_then(|index| found[index].clone()) else { return Ok(None) };
+            std::str::from_utf8(&body[range])
+                .map(Some)
+                .map_err(|_| malformed("what leads to the next page is not UTF-8".to_owned()))
+        };
+        let has_more = match (token(self.layout.has_more)?, &self.declared.paging.has_more) {
+            (Some("true"), _) => Some(true),
+            (Some("false"), _) => Some(false),
+            (None | Some("null"), None) => None,
+            (said, Some(pointer)) => {
+                let said = said.map_or("nothing".to_owned(), cut);
+                return Err(malformed(format!(
+                    "the page says {said} at {pointer}, where it says whether there is more"
+                )));
+            }
+            (Some(_), None) => None,
+        };
+        let next = match &self.declared.paging.from {
+            Next::Cursor(pointer) => self.cursor(token(self.layout.cursor)?, pointer, has_more),
+            Next::Last(pointer) => last(body, ranges.last(), pointer, has_more),
+        }
+        .map_err(malformed)?;
+        let total =
+            token(self.layout.total)?.and_then(|text| text.parse().ok()).filter(|total: &i64| *total >= 0);
+        let records = ranges.into_iter().map(|range| body.slice(range)).collect();
+        Ok(Page { records, next, total, retries: answer.attempts.saturating_sub(1) })
+    }
+
+    /// The position that a cursor stands for: present is a cursor, `null` the end, missing an error.
+    fn cursor(
+        &self,
+        token: Option<&str>,
+        pointer: &Pointer,
+        has_more: Option<bool>,
+    ) -> Result<Position, String> {
+        let next = match token {
+            None if has_more == Some(false) => Position::End,
+            None => {
+                return Err(format!(
+                    "the page has nothing at {pointer}, where its cursor belongs; the end is null there"
+                ));
+            }
+            Some("null") => Position::End,
+            Some(token) => {
+                let text = match token.as_bytes().first() {
+                    Some(b'"') => json::text_of(token)
+                        .ok_or_else(|| format!("the cursor {} is no text", cut(token)))?
+                        .into_owned(),
+                    Some(b'-' | b'0'..=b'9') => token.to_owned(),
+                    _ => {
+                        return Err(format!(
+                            "the cursor at {pointer} is {}, neither a text nor a number",
+                            cut(token)
+                        ));
+                    }
+                };
+                if text.is_empty() && self.declared.paging.empty_text_is_end {
+                    Position::End
+                } else {
+                    Position::At(Cursor::new(text).map_err(|error| error.to_string())?)
+                }
+            }
+        };
+        match (next, has_more) {
+            (Position::End, Some(true)) => {
+                Err(format!("the page says that there is more, but gives no cursor at {pointer}"))
+            }
+            // The last page of some APIs still names a cursor.
+            (Position::At(_), Some(false)) => Ok(Position::End),
+            (next, _) => Ok(next),
+        }
+    }
+
+    fn error(&self, error: upstream::Error) -> SourceError {
+        use upstream::Error;
+        let until = |until: std::time::SystemTime, reason: String| SourceError::WaitUntil {
+            until: OffsetDateTime::from(until.max(std::time::UNIX_EPOCH)).into(),
+            reason,
+        };
+        match &error {
+            Error::Unauthorized { .. } | Error::Credentials { .. } => {
+                SourceError::Unauthorized(error.to_string())
+            }
+            Error::WaitUntil { until: moment, reason, .. } => until(*moment, reason.clone()),
+            Error::RateLimited { .. } => {
+                until(std::time::SystemTime::now() + LIMITED_WAIT, error.to_string())
+            }
+            Error::Unavailable { status, .. } if status.is_success() => {
+                SourceError::Malformed(error.to_string())
+            }
+            Error::Unavailable { .. } | Error::Transport { .. } => {
+                SourceError::Unavailable(error.to_string())
+            }
+            Error::Status { excerpt, .. } if excerpt.starts_with(EXPIRED) => {
+                SourceError::CursorExpired(error.to_string())
+            }
+            Error::Malformed { .. }
+            | Error::BodyTooLarge { .. }
+            | Error::ForeignOrigin { .. }
+            | Error::TooManyRedirects { .. } => SourceError::Malformed(error.to_string()),
+            _ => SourceError::Refused(error.to_string()),
+        }
+    }
+}
+
+/// The key of a page's last record, with which the next page begins. An empty page is the end, unless the page says that
+/// there is more; then nothing says where.
+fn last(
+    body: &[u8],
+    last: Option<&std::ops::Range<usize>>,
+    pointer: &Pointer,
+    has_more: Option<bool>,
+) -> Result<Position, String> {
+    let Some(range) = last else {
+        return if has_more == Some(true) {
+            Err("the page is empty and says that there is more: no record to go on from".to_owned())
+        } else {
+            Ok(Position::End)
+        };
+    };
+    if has_more == Some(false) {
+        return Ok(Position::End);
+    }
+    let record = &body[range.clone()];
+    let missing = || {
+        format!(
+            "the last record of the page has no key at {pointer}, so nobody knows where the next page begins"
+        )
+    };
+    let range = Wanted::new(&[pointer])
+        .find(record)
+        .ok()
+        .and_then(|mut found| found.remove(0))
+        .ok_or_else(missing)?;
+    let token = std::str::from_utf8(&record[range]).map_err(|_| missing())?;
+    let text = match token.as_bytes().first() {
+        Some(b'"') => json::text_of(token).ok_or_else(missing)?.into_owned(),
+        Some(b'-' | b'0'..=b'9') => token.to_owned(),
+        _ => return Err(missing()),
+    };
+    Cursor::new(text).map(Position::At).map_err(|error| error.to_string())
+}
+
+fn range_key((from, to): &(String, String)) -> String {
+    format!("{from}..{to}")
+}
+
+#[async_trait]
+impl Source for HttpPages {
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    async fn partitions(&self) -> Result<Vec<PartitionSpec>, SourceError> {
+        let spec = |key: String| PartitionSpec { key, expected: None, left_out: None };
+        Ok(match &self.declared.partitions {
+            Partitions::One => vec![spec("all".to_owned())],
+            Partitions::Values { values, .. } => values.iter().cloned().map(spec).collect(),
+            Partitions::Ranges { ranges, .. } => ranges.iter().map(|range| spec(range_key(range))).collect(),
+        })
+    }
+
+    async fn page(&self, partition: &PartitionSpec, at: &Position) -> Result<Page, SourceError> {
+        let cursor = match at {
+            Position::Beginning => None,
+            Position::At(cursor) => Some((self.declared.paging.param.as_str(), cursor.as_str())),
+            Position::End => {
+                return Err(SourceError::Malformed("asked for a page behind the end".to_owned()));
+            }
+        };
+        let chosen = self.of_partition(&partition.key)?;
+        let pairs = |pairs: &[(String, String)]| -> Vec<(String, String)> { pairs.to_vec() };
+        let mut query = pairs(&self.declared.params);
+        query.extend(chosen);
+        if let Some((param, size)) = &self.declared.page_size {
+            query.push((param.clone(), size.to_string()));
+        }
+        let request = Request::get(self.url.as_str())
+            .query(query.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+            .query(cursor);
+        match self.client.send(request).await {
+            Ok(answer) => self.read(&answer),
+            Err(error) => Err(self.error(error)),
+        }
+    }
+}

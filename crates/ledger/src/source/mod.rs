@@ -1,0 +1,9 @@
+//! Where records come from: a paginated API or a file.
+
+pub mod file;
+pub mod http;
+mod page;
+mod secret;
+
+pub use file::FileSource;
+pub use http::HttpPages;

@@ -1,0 +1,293 @@
+//! The statements over the target, made of the declaration's own queries.
+//!
+//! An engineer's queries are put between ours as text: they are code, from the folder that is stored and hashed with the
+//! job, and no value of a record is ever among them. Values are bound or go by COPY.
+
+use std::fmt::Write;
+
+use crate::declaration::{Declaration, OnConflict};
+use crate::field::FieldType;
+
+/// A column of the target that the map fills.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its type without a modifier, as Postgres prints it.
+    pub kind: String,
+}
+
+/// What the declaration's queries give, as the target's server describes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// The columns that the map fills, in the order of the target.
+    pub columns: Vec<Column>,
+    /// Whether the map may refuse records.
+    pub rejects: bool,
+    /// Whether the map may leave records out.
+    pub filters: bool,
+    /// The fields that the proof gives back, by name.
+    pub proved: Vec<(String, FieldType)>,
+}
+
+/// The statements, ready to run.
+#[derive(Debug, Clone)]
+pub struct Statements {
+    /// Makes the table `staged` for this transaction.
+    pub create_staged: String,
+    /// Fills it.
+    pub copy_staged: String,
+    /// Inserts rows of the records in `$1` (all, if it is NULL) but those in `$2`, and tells what is not as it should be.
+    pub insert: String,
+    /// As `insert`, over rows that are there already.
+    pub update: String,
+    /// Tells for every mapped row whether it is in the target and how it differs.
+    pub classify: String,
+    /// The proved fields of the records in `$1` as they are in the target, for messages.
+    pub proof_of: String,
+}
+
+/// Quotes a name (Postgres manual, 4.1.1).
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The target's name, quoted.
+pub fn target_name(declaration: &Declaration) -> String {
+    let target = &declaration.target;
+    match &target.schema {
+        Some(schema) => format!("{}.{}", quoted(schema), quoted(&target.table)),
+        None => quoted(&target.table),
+    }
+}
+
+/// The columns of `staged` with their types: number and reference of the record, the digest of what came, the fields, and
+/// the presence columns.
+pub fn staged_columns(declaration: &Declaration) -> Vec<(String, &'static str)> {
+    let mut columns = vec![
+        ("_record".to_owned(), "integer"),
+        ("_reference".to_owned(), "text"),
+        ("_came".to_owned(), "bytea"),
+    ];
+    columns.extend(declaration.fields.iter().map(|(name, field)| (name.clone(), field.kind.sql())));
+    columns.extend(declaration.fields.values().filter_map(|field| Some((field.presence.clone()?, "text"))));
+    columns
+}
+
+/// `CREATE TEMP TABLE staged`.
+pub fn create_staged(declaration: &Declaration) -> String {
+    let columns: Vec<String> =
+        staged_columns(declaration).iter().map(|(name, kind)| format!("{} {kind}", quoted(name))).collect();
+    format!("CREATE TEMP TABLE staged ({}) ON COMMIT DROP", columns.join(", "))
+}
+
+/// The text that a proved field is compared by, in SQL; the counterpart of [`crate::field::Value::canonical`].
+fn canonical(column: &str, kind: FieldType) -> String {
+    match kind {
+        FieldType::Text => format!("{column}::text"),
+        FieldType::Bigint => format!("{column}::bigint::text"),
+        FieldType::Numeric { .. } => format!("trim_scale({column}::numeric)::text"),
+        FieldType::Boolean => format!("{column}::boolean::text"),
+        FieldType::Timestamptz { .. } => {
+            format!("(extract(epoch FROM {column}::timestamptz) * 1000000)::bigint::text")
+        }
+        FieldType::Uuid => format!("{column}::uuid::text"),
+        FieldType::Json => format!("{column}::jsonb::text"),
+    }
+}
+
+/// The digest of a row of the proof, in SQL; the counterpart of [`crate::proof::digest`].
+pub fn digest(proved: &[(String, FieldType)], row: &str) -> String {
+    let parts: Vec<String> = proved
+        .iter()
+        .map(|(name, kind)| {
+            let text = canonical(&format!("{row}.{}", quoted(name)), *kind);
+            match kind {
+                FieldType::Text | FieldType::Json => {
+                    format!("coalesce(octet_length({text})::text || ':' || {text}, '-')")
+                }
+                _ => format!("coalesce({text}, '-')"),
+            }
+        })
+        .collect();
+    format!("substring(sha256(convert_to({} || ';', 'UTF8')) FOR 16)", parts.join(" || ';' || "))
+}
+
+impl Statements {
+    /// For a declaration and what the server says of its queries.
+    pub fn new(declaration: &Declaration, shape: &Shape) -> Self {
+        let maker = Maker { declaration, shape };
+        let names: Vec<String> = staged_columns(declaration).iter().map(|(name, _)| quoted(name)).collect();
+        Self {
+            create_staged: create_staged(declaration),
+            copy_staged: format!("COPY staged ({}) FROM STDIN (FORMAT binary)", names.join(", ")),
+            insert: maker.write(OnConflict::Compare),
+            update: maker.write(OnConflict::Update),
+            classify: maker.classify(),
+            proof_of: maker.proof_of(),
+        }
+    }
+}
+
+struct Maker<'a> {
+    declaration: &'a Declaration,
+    shape: &'a Shape,
+}
+
+impl Maker<'_> {
+    fn key(&self) -> Vec<String> {
+        self.declaration.target.key.iter().map(|name| quoted(name)).collect()
+    }
+
+    fn reject(&self, row: &str) -> String {
+        if self.shape.rejects { format!("{row}._reject::text") } else { "NULL::text".to_owned() }
+    }
+
+    fn filter(&self, row: &str) -> String {
+        if self.shape.filters { format!("{row}._filter::text") } else { "NULL::text".to_owned() }
+    }
+
+    /// Rows of records of which no row is refused or left out.
+    fn eligible(&self) -> String {
+        let mut left_out = Vec::new();
+        if self.shape.rejects {
+            left_out.push("_reject IS NOT NULL");
+        }
+        if self.shape.filters {
+            left_out.push("_filter IS NOT NULL");
+        }
+        let mut conditions = vec![
+            "($1::int[] IS NULL OR _record = ANY($1))".to_owned(),
+            "($2::int[] IS NULL OR _record <> ALL($2))".to_owned(),
+        ];
+        if !left_out.is_empty() {
+            conditions
+                .push(format!("_record NOT IN (SELECT _record FROM mapped WHERE {})", left_out.join(" OR ")));
+        }
+        format!("SELECT * FROM mapped WHERE {}", conditions.join(" AND "))
+    }
+
+    fn write(&self, rule: OnConflict) -> String {
+        let names: Vec<String> = self.shape.columns.iter().map(|column| quoted(&column.name)).collect();
+        let key = self.key();
+        let others: Vec<&String> = names.iter().filter(|name| !key.contains(name)).collect();
+        let mut conflict = "DO NOTHING".to_owned();
+        if rule == OnConflict::Update && !others.is_empty() {
+            let sets: Vec<String> = others.iter().map(|name| format!("{name} = excluded.{name}")).collect();
+            conflict = format!("DO UPDATE SET {}", sets.join(", "));
+        }
+        let mut sql = String::with_capacity(4096);
+        write!(
+            sql,
+            "WITH mapped AS MATERIALIZED (\n{map}\n), eligible AS MATERIALIZED ({eligible}), target AS (\
+             INSERT INTO {target} ({names}) SELECT {names} FROM eligible ORDER BY {key} \
+             ON CONFLICT ({key}) {conflict} RETURNING *), proof AS (\n{proof}\n), \
+             proved AS (SELECT p._reference::text AS _reference, {digest} AS digest FROM proof p) \
+             SELECT s._record, m._record IS NOT NULL AS mapped, {reject} AS reject, {filter} AS filter, \
+             p.digest IS NOT DISTINCT FROM s._came AS proved, \
+             (SELECT count(*) FROM target) AS written, (SELECT count(*) FROM eligible) AS eligible \
+             FROM staged s LEFT JOIN mapped m ON m._record = s._record \
+             LEFT JOIN proved p ON p._reference = s._reference",
+            map = self.declaration.map,
+            eligible = self.eligible(),
+            target = target_name(self.declaration),
+            names = names.join(", "),
+            key = key.join(", "),
+            proof = self.declaration.proof,
+            digest = digest(&self.shape.proved, "p"),
+            reject = self.reject("m"),
+            filter = self.filter("m"),
+        )
+        .expect("writing to a string cannot fail");
+        sql
+    }
+
+    /// The rows of the target that have the key of a mapped row.
+    fn found(&self) -> String {
+        let key = self.key();
+        let equal: Vec<String> = key.iter().map(|name| format!("t.{name} = k.{name}")).collect();
+        format!(
+            "keys AS MATERIALIZED (SELECT DISTINCT {key} FROM mapped), \
+             found AS MATERIALIZED (SELECT t.* FROM keys k CROSS JOIN LATERAL \
+             (SELECT t.*, t.xmin AS _written_by FROM {target} t WHERE {equal} OFFSET 0) t)",
+            key = key.join(", "),
+            target = target_name(self.declaration),
+            equal = equal.join(" AND "),
+        )
+    }
+
+    fn classify(&self) -> String {
+        let key = self.key();
+        let joined: Vec<String> = key.iter().map(|name| format!("f.{name} = m.{name}")).collect();
+        let differences: Vec<String> = self
+            .shape
+            .columns
+            .iter()
+            .filter(|column| !self.declaration.target.key.contains(&column.name))
+            .map(|column| {
+                let name = quoted(&column.name);
+                let kind = comparable(&column.kind);
+                format!(
+                    "CASE WHEN f.{name}::{kind} IS DISTINCT FROM m.{name}::{kind} THEN \
+                     jsonb_build_object({literal}, jsonb_build_array(f.{name}::text, m.{name}::text)) ELSE '{{}}' END",
+                    literal = literal(&column.name),
+                )
+            })
+            .collect();
+        let differences =
+            if differences.is_empty() { "'{}'::jsonb".to_owned() } else { differences.join(" || ") };
+        format!(
+            "WITH mapped AS MATERIALIZED (\n{map}\n), {found}, target AS (SELECT * FROM found), proof AS (\n{proof}\n), \
+             proved AS (SELECT p._reference::text AS _reference, {digest} AS digest FROM proof p) \
+             SELECT s._record, m._record IS NOT NULL AS mapped, {reject} AS reject, {filter} AS filter, \
+             f._written_by IS NOT NULL AS found, \
+             coalesce(age(f._written_by) <= age($1::text::xid8::xid), false) AS ours, \
+             CASE WHEN f._written_by IS NULL THEN NULL ELSE nullif(({differences})::text, '{{}}') END AS differences, \
+             p.digest IS NOT DISTINCT FROM s._came AS proved \
+             FROM staged s LEFT JOIN mapped m ON m._record = s._record LEFT JOIN found f ON {joined} \
+             LEFT JOIN proved p ON p._reference = s._reference",
+            map = self.declaration.map,
+            found = self.found(),
+            proof = self.declaration.proof,
+            digest = digest(&self.shape.proved, "p"),
+            reject = self.reject("m"),
+            filter = self.filter("m"),
+            joined = joined.join(" AND "),
+        )
+    }
+
+    fn proof_of(&self) -> String {
+        let fields: Vec<String> = self
+            .shape
+            .proved
+            .iter()
+            .map(|(name, kind)| {
+                format!("{}, {}", literal(name), canonical(&format!("p.{}", quoted(name)), *kind))
+            })
+            .collect();
+        format!(
+            "WITH mapped AS MATERIALIZED (\n{map}\n), {found}, target AS (SELECT * FROM found), proof AS (\n{proof}\n) \
+             SELECT s._record, (SELECT count(*) FROM proof p WHERE p._reference::text = s._reference) AS rows, \
+             (SELECT jsonb_build_object({fields})::text FROM proof p WHERE p._reference::text = s._reference LIMIT 1) AS fields \
+             FROM staged s WHERE s._record = ANY($1)",
+            map = self.declaration.map,
+            found = self.found(),
+            proof = self.declaration.proof,
+            fields = fields.join(", "),
+        )
+    }
+}
+
+/// A type with an equality, for a type that may have none.
+fn comparable(kind: &str) -> &str {
+    match kind {
+        "json" => "jsonb",
+        "xml" | "point" | "polygon" => "text",
+        other => other,
+    }
+}
+
+/// A text as a literal (Postgres manual, 4.1.2.1, with standard_conforming_strings).
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}

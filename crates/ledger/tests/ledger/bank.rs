@@ -1,0 +1,202 @@
+//! A small bank: its tables, a migration into them, and a runner.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossdock_ledger::{Folder, LedgerKind, Ledgers, Variables};
+use db::testing::TestDatabase;
+use db::{Conn, Database};
+use engine::metrics::Metrics;
+use engine::store::history::{self, Note};
+use engine::{Job, JobId, Limits, Mode, Runner, Status, Store};
+use sqlx::AssertSqlSafe;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const SCHEMA: &str = "
+    CREATE SCHEMA bank;
+    CREATE TABLE bank.accounts (id BIGINT PRIMARY KEY, wallet_id TEXT NOT NULL UNIQUE, currency TEXT NOT NULL);
+    CREATE TABLE bank.transactions (
+        id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        reference TEXT NOT NULL UNIQUE,
+        external_no TEXT UNIQUE,
+        account_id BIGINT NOT NULL REFERENCES bank.accounts,
+        kind TEXT NOT NULL CHECK (kind IN ('credit', 'debit')),
+        amount NUMERIC(20,4) NOT NULL,
+        memo TEXT,
+        metadata JSONB NOT NULL DEFAULT '{}',
+        booked_at TIMESTAMPTZ NOT NULL,
+        migrated_at TIMESTAMPTZ NOT NULL DEFAULT now());
+    INSERT INTO bank.accounts VALUES (1, 'w1', 'NGN'), (2, 'w2', 'USD');
+";
+
+pub(crate) const PIPELINE: &str = r#"
+name = "wallet-logs"
+
+[source]
+file = "${FILE}"
+
+[record]
+id = "id"
+reference = "WL-{id}"
+
+[fields.id]
+pointer = "/id"
+type = "bigint"
+
+[fields.wallet]
+pointer = "/wallet"
+type = "text"
+
+[fields.kind]
+pointer = "/type"
+type = "text"
+values = ["credit", "debit", "fee"]
+
+[fields.amount]
+pointer = "/amount"
+type = "numeric(20,4)"
+
+[fields.memo]
+pointer = "/memo"
+type = "text"
+nullable = true
+optional = true
+presence = "memo_is"
+
+[fields.metadata]
+pointer = "/metadata"
+type = "json"
+default = {}
+
+[fields.external_no]
+pointer = "/metadata/no"
+type = "text"
+optional = true
+
+[fields.at]
+pointer = "/at"
+type = "timestamptz"
+
+[target]
+table = "bank.transactions"
+key = ["reference"]
+
+[certificate]
+sums = [{ field = "amount", by = ["kind"] }]
+"#;
+
+pub(crate) const MAP: &str =
+    "SELECT s._record, s._reference AS reference, s.external_no, a.id AS account_id, s.kind, s.amount,
+    s.memo, s.metadata, s.at AS booked_at,
+    CASE WHEN a.id IS NULL THEN 'unknown_wallet: ' || s.wallet END AS _reject,
+    CASE WHEN s.kind = 'fee' THEN 'fees: booked elsewhere' END AS _filter
+FROM staged s LEFT JOIN bank.accounts a ON a.wallet_id = s.wallet;
+";
+
+pub(crate) const PROOF: &str = "-- From rows back to what came.
+SELECT t.reference AS _reference, substr(t.reference, 4)::bigint AS id, a.wallet_id AS wallet, t.kind, t.amount, t.memo,
+    t.metadata, t.booked_at AS at
+FROM target t JOIN bank.accounts a ON a.id = t.account_id
+";
+
+/// The folder of that migration.
+pub(crate) fn folder() -> Folder {
+    Folder::of([("pipeline.toml", PIPELINE), ("map.sql", MAP), ("proof.sql", PROOF)])
+}
+
+/// A bank in a database of its own, and a runner over it.
+pub(crate) struct Bank {
+    test: TestDatabase,
+    pub(crate) ledgers: Ledgers,
+    runner: Runner,
+    stop: CancellationToken,
+    files: tempfile::TempDir,
+}
+
+impl Bank {
+    pub(crate) async fn open() -> Self {
+        let test = TestDatabase::open(db::Kind::Postgres, &[&engine::ROOM, &crossdock_ledger::ROOM]).await;
+        let database = test.database.clone();
+        let limits = Limits { poll: Duration::from_millis(10), ..Limits::default() };
+        let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
+        let kind = Arc::new(LedgerKind::new(database.clone()));
+        let runner = Runner::new(Store::new(database.clone()), vec![kind], limits, metrics);
+        let stop = CancellationToken::new();
+        tokio::spawn({
+            let (runner, stop) = (runner.clone(), stop.clone());
+            async move { runner.run(stop).await }
+        });
+        let bank =
+            Self { ledgers: Ledgers::new(database), test, runner, stop, files: tempfile::tempdir().unwrap() };
+        bank.execute(SCHEMA).await;
+        bank
+    }
+
+    pub(crate) fn database(&self) -> &Database {
+        &self.test.database
+    }
+
+    pub(crate) async fn execute(&self, text: &str) {
+        let mut tx = self.database().begin().await.unwrap();
+        let Conn::Postgres(pg) = tx.conn() else { unreachable!() };
+        sqlx::raw_sql(AssertSqlSafe(text.to_owned())).execute(&mut *pg.conn).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    /// Rows of one text each.
+    pub(crate) async fn texts(&self, query: &str) -> Vec<String> {
+        let mut reader = self.database().read().await.unwrap();
+        let Conn::Postgres(pg) = reader.conn() else { unreachable!() };
+        let query = AssertSqlSafe(query.to_owned());
+        sqlx::query_scalar(query).persistent(false).fetch_all(&mut *pg.conn).await.unwrap()
+    }
+
+    /// A file of these lines.
+    pub(crate) fn file(&self, lines: &[impl AsRef<[u8]>]) -> String {
+        let path = self.files.path().join(format!("{}.ndjson", db::Id::new()));
+        let lines: Vec<&[u8]> = lines.iter().map(AsRef::as_ref).collect();
+        std::fs::write(&path, lines.join(&b'\n')).unwrap();
+        path.display().to_string()
+    }
+
+    /// Runs a job over a file of these lines to its rest.
+    pub(crate) async fn run(&self, folder: Folder, lines: &[impl AsRef<[u8]>]) -> Job {
+        let file = self.file(lines);
+        self.run_file(folder, &file).await
+    }
+
+    pub(crate) async fn run_file(&self, folder: Folder, file: &str) -> Job {
+        let variables = Variables::of([("FILE", file)]);
+        let id = self.ledgers.start(folder, variables, Mode::Stream).await.unwrap();
+        self.runner.nudge();
+        self.rest(id).await
+    }
+
+    pub(crate) async fn rest(&self, id: JobId) -> Job {
+        let resting = tokio::time::timeout(Duration::from_secs(60), self.runner.rest_of(id));
+        let job = resting.await.expect("the job comes to a rest").unwrap().expect("it is there");
+        if job.status == Status::Completed {
+            assert_eq!(job.fetched, job.counts.records(), "conservation");
+        }
+        job
+    }
+
+    /// Reference, outcome and reason of what did not simply arrive.
+    pub(crate) async fn notes(&self, id: JobId) -> Vec<(String, String, String)> {
+        let mut reader = self.database().read().await.unwrap();
+        let notes: Vec<Note> = history::notes(reader.conn(), id, 1_000).await.unwrap();
+        notes.into_iter().map(|note| (note.label.unwrap_or_default(), note.code, note.detail)).collect()
+    }
+
+    pub(crate) async fn close(self) {
+        self.stop.cancel();
+        self.test.close().await;
+    }
+}
+
+/// A record of the bank's source.
+pub(crate) fn record(id: i64, wallet: &str, kind: &str, amount: &str) -> String {
+    format!(
+        r#"{{"id":{id},"wallet":"{wallet}","type":"{kind}","amount":{amount},"memo":null,"at":"2024-03-31T02:30:00+01:00"}}"#
+    )
+}

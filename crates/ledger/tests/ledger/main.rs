@@ -1,0 +1,5 @@
+//! Declared migrations against a real Postgres.
+
+mod bank;
+mod outcomes;
+mod plan;
