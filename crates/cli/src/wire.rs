@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use db::{Address, Database};
 use engine::metrics::Metrics;
 use engine::{Limits, Runner, Source, SourceError, Store};
-use imports::{AfterCommit, Filter, ImportKind, Imports, Mapper, Token, Vault, Vendor};
+use imports::{AfterCommit, Filter, Forecast, ImportKind, Imports, Mapper, Token, Vault, Vendor};
 use prometheus_client::registry::Registry;
 use vendors::Surroundings;
 use vendors::bitly::{Bitly, BitlyMapper, BitlyOptions};
@@ -55,6 +55,10 @@ impl Vendor for BitlyVendor {
 
     async fn source(&self, filter: &Filter, token: Token) -> Result<Arc<dyn Source>, SourceError> {
         Ok(Arc::new(self.account(filter, &token)?))
+    }
+
+    async fn forecast(&self, filter: &Filter, token: Token) -> Result<Option<Forecast>, SourceError> {
+        Ok(Some(self.account(filter, &token)?.survey().await?.into()))
     }
 }
 

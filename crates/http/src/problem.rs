@@ -348,6 +348,21 @@ impl From<links::Error> for Problem {
     }
 }
 
+/// What a source says that was asked on the client's behalf.
+impl From<engine::SourceError> for Problem {
+    fn from(error: engine::SourceError) -> Self {
+        use engine::SourceError as E;
+        let told = error.to_string();
+        match error {
+            E::Unauthorized(_) => Self::field("/token", "token_refused", told),
+            E::Refused(_) => Self::field("/filter", "refused_by_source", told),
+            E::WaitUntil { .. } | E::CursorExpired(_) | E::Malformed(_) | E::Unavailable(_) => {
+                Self::new(Code::BadGateway, told)
+            }
+        }
+    }
+}
+
 impl From<imports::Error> for Problem {
     fn from(error: imports::Error) -> Self {
         use imports::Error as E;
@@ -359,6 +374,7 @@ impl From<imports::Error> for Problem {
             E::VendorsDomain(_) => Self::field("/domain", "vendor_domain", told),
             E::State { from, .. } => Self::new(Code::InvalidState, told).with("status_now", from.as_str()),
             E::Parameters(..) => Self::internal(told),
+            E::Source(error) => error.into(),
             E::Links(error) => error.into(),
             E::Db(error) => error.into(),
         }

@@ -26,6 +26,9 @@ pub enum Error {
     /// The stored parameters cannot be read, for example those of a newer version.
     #[error("the stored parameters of import {0} cannot be read: {1}")]
     Parameters(engine::JobId, String),
+    /// The source does not answer what it was asked beforehand.
+    #[error(transparent)]
+    Source(#[from] engine::SourceError),
     /// The link domain refused something.
     #[error(transparent)]
     Links(#[from] links::Error),

@@ -10,6 +10,7 @@
 mod checker;
 pub mod decide;
 mod error;
+mod forecast;
 mod hosts;
 mod incoming;
 mod kind;
@@ -28,6 +29,7 @@ mod verify;
 use db::{Migration, Room};
 
 pub use error::{Error, Result};
+pub use forecast::{Allowance, Certainty, Forecast, ForecastPart};
 pub use hosts::{HOSTS_MAX, HostMet, HostsMet};
 pub use incoming::{Incoming, IncomingAddress, IncomingLink, Mapper, Unreadable};
 pub use kind::{AfterCommit, ImportKind, KIND};
@@ -71,6 +73,12 @@ pub const ROOM: Room = db::room!(
             name: "hosts that a check met at the source",
             sqlite: include_str!("../migrations/0003_hosts.sqlite.sql"),
             postgres: include_str!("../migrations/0003_hosts.postgres.sql"),
+        },
+        Migration {
+            version: 4,
+            name: "forecasts of imports",
+            sqlite: include_str!("../migrations/0004_forecast.sqlite.sql"),
+            postgres: include_str!("../migrations/0004_forecast.postgres.sql"),
         },
     ]
 );

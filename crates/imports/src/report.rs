@@ -5,7 +5,7 @@ use engine::store::partitions::State;
 use engine::{Job, JobId, Status};
 use serde::Serialize;
 
-use crate::{Conflict, Filter, HostsMet};
+use crate::{Conflict, Filter, Forecast, HostsMet};
 
 /// One import, with its counters: the same shape for the command line, the API and the page.
 #[derive(Debug, Clone, Serialize)]
@@ -73,6 +73,8 @@ pub struct ImportReport {
     /// The hosts that a check met at the source and where they go. Dry runs and the rule `fail` check; lists of imports
     /// leave this out.
     pub hosts: Option<HostsMet>,
+    /// What it was foretold to need of its source, if that could be told before it started.
+    pub forecast: Option<Forecast>,
 }
 
 impl ImportReport {
@@ -102,7 +104,7 @@ impl ImportReport {
         domain: String,
         partitions: Vec<State>,
         left_behind: &[&'static str],
-        hosts: Option<HostsMet>,
+        (hosts, forecast): (Option<HostsMet>, Option<Forecast>),
     ) -> Self {
         let counts = job.counts;
         Self {
@@ -137,6 +139,7 @@ impl ImportReport {
             partitions,
             left_behind: left_behind.to_vec(),
             hosts,
+            forecast,
         }
     }
 }

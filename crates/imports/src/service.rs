@@ -11,7 +11,8 @@ use crate::decide::LEFT_BEHIND;
 use crate::kind::{KIND, Words};
 use crate::store::{postgres, sqlite};
 use crate::{
-    Conflict, ERROR_LOG_CAP, Error, Filter, ImportReport, LogEntry, Parameters, Result, Token, Vault, Vendor,
+    Conflict, ERROR_LOG_CAP, Error, Filter, Forecast, ImportReport, LogEntry, Parameters, Result, Token,
+    Vault, Vendor,
 };
 
 /// What is asked for when an import is started.
@@ -88,14 +89,22 @@ impl Imports {
         self.store.database()
     }
 
-    /// Makes a queued import and keeps its token in memory.
+    /// What an import would need of its source. Starts nothing, and asks the source a few calls.
     ///
     /// # Errors
-    /// [`Error::UnknownVendor`], [`Error::UnknownDomain`].
-    pub async fn start(&self, new: &NewImport, token: Token) -> Result<JobId> {
-        let vendor_hosts = self.vendor(&new.vendor)?.mapper().vendor_hosts();
+    /// As [`Imports::start`]; [`Error::Source`] for what would stop the import.
+    pub async fn forecast(&self, new: &NewImport, token: &Token) -> Result<Option<Forecast>> {
+        let vendor = self.vendor(&new.vendor)?;
         let mut tx = self.database().begin().await?;
-        let (parameters, domain) = parameters(&mut tx, new).await?;
+        self.checked(&mut tx, new).await?;
+        tx.rollback().await?;
+        Ok(vendor.forecast(&new.filter, token.clone()).await?)
+    }
+
+    /// The parameters and the target domain, if the import may be started.
+    async fn checked(&self, tx: &mut db::Tx, new: &NewImport) -> Result<(Parameters, Domain)> {
+        let vendor_hosts = self.vendor(&new.vendor)?.mapper().vendor_hosts();
+        let (parameters, domain) = parameters(tx, new).await?;
         let targets = std::iter::once(domain.host.as_str())
             .chain(parameters.filter.map_domain.values().map(String::as_str));
         for host in targets {
@@ -103,6 +112,31 @@ impl Imports {
                 return Err(Error::VendorsDomain(host.to_owned()));
             }
         }
+        Ok((parameters, domain))
+    }
+
+    /// Makes a queued import and keeps its token in memory.
+    ///
+    /// # Errors
+    /// [`Error::UnknownVendor`], [`Error::UnknownDomain`], [`Error::VendorsDomain`].
+    pub async fn start(&self, new: &NewImport, token: Token) -> Result<JobId> {
+        self.start_with(new, token, None).await
+    }
+
+    /// As [`Imports::start`]; keeps with the import what it was foretold to need.
+    ///
+    /// # Errors
+    /// As [`Imports::start`].
+    pub async fn start_with(
+        &self,
+        new: &NewImport,
+        token: Token,
+        forecast: Option<&Forecast>,
+    ) -> Result<JobId> {
+        let mut tx = self.database().begin().await?;
+        let (parameters, domain) = self.checked(&mut tx, new).await?;
+        let forecast =
+            forecast.map(|forecast| serde_json::to_string(forecast).expect("texts and numbers are JSON"));
         let workspace = links::workspace(tx.conn(), new.workspace_id).await?;
         let id = JobId(Id::new());
         let filter = filter_text(&parameters.filter);
@@ -121,7 +155,7 @@ impl Imports {
             request_id: new.request_id.clone(),
         };
         jobs::insert(tx.conn(), id, &job).await?;
-        db::dispatch!(tx.conn(), insert(id.0, &parameters, &filter))?;
+        db::dispatch!(tx.conn(), insert(id.0, &parameters, &filter, forecast.as_deref()))?;
         // Before the commit: a runner must not find the job without its token.
         self.vault.put(id, token);
         if let Err(error) = tx.commit().await {
@@ -154,9 +188,13 @@ impl Imports {
             links::domain(reader.conn(), parameters.workspace_id, parameters.target_domain_id).await?;
         let partitions = partitions::list(reader.conn(), id).await?;
         let left_behind = self.left_behind(&parameters.vendor).unwrap_or_default();
-        let hosts: Option<String> = db::dispatch!(reader.conn(), hosts(id.0))?;
-        let hosts = hosts.and_then(|text| serde_json::from_str(&text).ok());
-        Ok(ImportReport::new(job, parameters, domain.host.to_string(), partitions, left_behind, hosts))
+        let (hosts, forecast): (Option<String>, Option<String>) = db::dispatch!(reader.conn(), beside(id.0))?;
+        // What a newer version has written and this one cannot read is not shown.
+        let beside = (
+            hosts.and_then(|text| serde_json::from_str(&text).ok()),
+            forecast.and_then(|text| serde_json::from_str(&text).ok()),
+        );
+        Ok(ImportReport::new(job, parameters, domain.host.to_string(), partitions, left_behind, beside))
     }
 
     /// Whether what the import wrote is being taken back (rule `fail`). It rests only when that is over.

@@ -97,14 +97,15 @@ pub(super) async fn run(args: &Import, address: &Address, file: &File) -> anyhow
             id
         }
         None => {
-            match account.survey().await {
-                Ok(survey) => tell_survey(&survey),
+            let survey = match account.survey().await {
+                Ok(survey) => survey,
                 Err(error) => return refused(&error),
-            }
+            };
+            tell_survey(&survey);
             for sentence in BitlyMapper.left_behind() {
                 say(format!("does not come over: {sentence}"));
             }
-            parts.imports.start(&new, token).await?
+            parts.imports.start_with(&new, token, Some(&survey.into())).await?
         }
     };
     let stop = stop_on_signal()?;

@@ -103,6 +103,9 @@ async fn show(imports: &Imports, id: JobId, json: bool) -> anyhow::Result<Exit> 
         "  from {} to {}; slugs that are taken: {}",
         report.vendor, report.domain, report.conflict
     ))?;
+    if let Some(forecast) = &report.forecast {
+        print(format!("  needs {forecast}"))?;
+    }
     for partition in &report.partitions {
         let reason = partition.reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
         let counted = partition.expected.map_or_else(String::new, |counted| format!(" of {counted}"));

@@ -19,6 +19,8 @@ use crate::request_id::{HEADER, RequestId};
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// How long a verification may take.
 const VERIFY_LIMIT: Duration = Duration::from_secs(900);
+/// A source that allows two and a half calls a second is asked up to seven times for each of ten groups.
+const FORECAST_LIMIT: Duration = Duration::from_secs(120);
 
 /// What is done around a request.
 #[derive(Clone)]
@@ -33,7 +35,11 @@ pub(crate) async fn around(State(around): State<Around>, mut request: Request, n
     let method = request.method().clone();
     let route =
         request.extensions().get::<MatchedPath>().map_or_else(String::new, |path| path.as_str().to_owned());
-    let limit = if route == super::VERIFY { VERIFY_LIMIT } else { TIME_LIMIT };
+    let limit = match route.as_str() {
+        super::VERIFY => VERIFY_LIMIT,
+        super::FORECAST => FORECAST_LIMIT,
+        _ => TIME_LIMIT,
+    };
     // What a handler holds is dropped by its panic, and transactions roll back when dropped.
     let handling = AssertUnwindSafe(tokio::time::timeout(limit, next.run(request))).catch_unwind();
     let response = match handling.await {

@@ -35,6 +35,9 @@ const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// The route that reads a whole import again and may take its time.
 const VERIFY: &str = "/v1/imports/{id}/verify";
 
+/// The route that asks a source beforehand, at the pace that the source allows.
+const FORECAST: &str = "/v1/imports/forecast";
+
 /// What handlers work with.
 pub(crate) struct Api {
     pub(crate) database: Database,
@@ -79,6 +82,7 @@ pub(crate) fn router(options: &ServerOptions, parts: &Parts) -> Router {
         .route("/v1/imports/{id}/pause", post(imports::steer::pause))
         .route("/v1/imports/{id}/resume", post(imports::steer::resume))
         .route("/v1/imports/{id}/cancel", post(imports::steer::cancel))
+        .route(FORECAST, post(imports::forecast::handle))
         .route(VERIFY, post(imports::verify::handle))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))

@@ -86,6 +86,7 @@ fn content(
             span.status.(tone(report)) { (words(report)) }
             @if report.dry_run { " " span.status.soft { "dry run: nothing is written" } }
         }
+        @if let Some(forecast) = &report.forecast { p { "Needs " (forecast.to_string()) "." } }
         @if let Some(reason) = &report.reason { p { (reason) } }
         @if let Some(until) = report.waiting_until { p.soft { "Goes on by itself at " (until) } }
         div.card {

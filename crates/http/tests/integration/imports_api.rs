@@ -230,3 +230,53 @@ db::on_both!(
         server.stop().await;
     }
 );
+
+db::on_both!(
+    a1_12_an_import_says_how_many_calls_it_needs_before_it_starts,
+    [&engine::ROOM, &links::ROOM, &imports::ROOM],
+    |database: db::Database| async move {
+        let server = Server::start(database).await;
+        let needs = "about 2 API calls (one for 2 links); 7 of 1000 are left this month";
+        let asked = server.api("POST", "/v1/imports/forecast", &start()).await;
+        let told = asked.json();
+        assert_eq!((asked.status, told["needs"].as_str()), (200, Some(needs)), "{told}");
+        assert_eq!((&told["forecast"]["calls"], &told["forecast"]["month"]["left"]), (&json!(2), &json!(7)));
+        assert_eq!(told["left_behind"], json!(["Click history stays <there>."]));
+        let wrong = json!({"vendor": "test", "token": "wrong"}).to_string();
+        for (body, pointer, code) in [
+            (wrong.clone(), "/token", "token_refused"),
+            (json!({"vendor": "nobody", "token": TOKEN}).to_string(), "/vendor", "unknown_vendor"),
+            (
+                json!({"vendor": "test", "token": TOKEN, "domain": "no.example.com"}).to_string(),
+                "/domain",
+                "unknown_domain",
+            ),
+        ] {
+            let refused = server.api("POST", "/v1/imports/forecast", &body).await;
+            let error = &refused.json()["errors"][0];
+            assert_eq!(
+                (refused.status, &error["pointer"], &error["code"]),
+                (400, &json!(pointer), &json!(code))
+            );
+        }
+        let none = server.api("GET", "/v1/imports", "").await.json();
+        assert_eq!(none["data"], json!([]), "asking starts nothing");
+
+        let import = server.api("POST", "/v1/imports", &start()).await.json();
+        assert_eq!((&import["status"], &import["forecast"]["calls"]), (&json!("queued"), &json!(2)));
+        let page = import["page_url"].as_str().unwrap().strip_prefix("https://admin.example.com").unwrap();
+        let shown = server.ask("GET", "localhost", page).await;
+        assert!(shown.body.contains(&format!("Needs {needs}.")), "{}", shown.body);
+        let read =
+            server.api("GET", &format!("/v1/imports/{}", import["id"].as_str().unwrap()), "").await.json();
+        assert_eq!(read["forecast"], import["forecast"], "it is kept with the import");
+
+        let started = server.api("POST", "/v1/imports", &wrong).await;
+        assert_eq!(
+            (started.status, &started.json()["forecast"]),
+            (202, &json!(null)),
+            "the import itself says why"
+        );
+        server.stop().await;
+    }
+);

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use engine::{Cursor, Page, PartitionSpec, Position, Profile, Reason, Source, SourceError};
-use imports::{Filter, Incoming, IncomingAddress, IncomingLink, Mapper, Token, Unreadable, Vendor};
+use imports::{
+    Allowance, Certainty, Filter, Forecast, Incoming, IncomingAddress, IncomingLink, Mapper, Token,
+    Unreadable, Vendor,
+};
 
 /// The token that the vendor accepts.
 pub(crate) const TOKEN: &str = "vendor-secret-1";
@@ -30,6 +33,18 @@ impl Vendor for TestVendor {
             stateful_cursor: false,
         };
         Ok(Arc::new(TestSource(profile)))
+    }
+
+    async fn forecast(&self, filter: &Filter, token: Token) -> Result<Option<Forecast>, SourceError> {
+        self.source(filter, token).await?;
+        Ok(Some(Forecast {
+            account: Some("<i>somebody</i>".into()),
+            parts: Vec::new(),
+            calls: 2,
+            certainty: Certainty::Estimated,
+            records_per_call: 2,
+            month: Some(Allowance { limit: 1000, left: 7 }),
+        }))
     }
 }
 

@@ -5,11 +5,17 @@ use db::{Id, Pg, Result};
 use super::ParametersRow;
 use crate::Parameters;
 
-pub(crate) async fn insert(pg: &mut Pg<'_>, job: Id, parameters: &Parameters, filter: &str) -> Result<()> {
+pub(crate) async fn insert(
+    pg: &mut Pg<'_>,
+    job: Id,
+    parameters: &Parameters,
+    filter: &str,
+    forecast: Option<&str>,
+) -> Result<()> {
     pg.query(
         "INSERT INTO import_parameters
-            (job_id, workspace_id, source_vendor, target_domain_id, conflict_strategy, source_filter)
-        VALUES ($1, $2, $3, $4, $5, $6::TEXT::JSONB)",
+            (job_id, workspace_id, source_vendor, target_domain_id, conflict_strategy, source_filter, forecast)
+        VALUES ($1, $2, $3, $4, $5, $6::TEXT::JSONB, $7)",
     )
     .bind(job)
     .bind(parameters.workspace_id)
@@ -17,6 +23,7 @@ pub(crate) async fn insert(pg: &mut Pg<'_>, job: Id, parameters: &Parameters, fi
     .bind(parameters.target_domain_id)
     .bind(parameters.conflict.as_str())
     .bind(filter)
+    .bind(forecast)
     .execute(&mut *pg.conn)
     .await?;
     Ok(())
@@ -92,10 +99,14 @@ pub(crate) async fn keep_hosts(
     Ok(())
 }
 
-pub(crate) async fn hosts(pg: &mut Pg<'_>, job: Id) -> Result<Option<String>> {
+/// Hosts and forecast of an import.
+pub(crate) async fn beside(pg: &mut Pg<'_>, job: Id) -> Result<(Option<String>, Option<String>)> {
     Ok(pg
-        .scalar("SELECT hosts FROM import_hosts WHERE job_id = $1")
+        .query_as(
+            "SELECT h.hosts, p.forecast FROM import_parameters p LEFT JOIN import_hosts h ON h.job_id = p.job_id
+            WHERE p.job_id = $1",
+        )
         .bind(job)
-        .fetch_optional(&mut *pg.conn)
+        .fetch_one(&mut *pg.conn)
         .await?)
 }

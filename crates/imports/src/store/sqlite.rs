@@ -11,11 +11,12 @@ pub(crate) async fn insert(
     job: Id,
     parameters: &Parameters,
     filter: &str,
+    forecast: Option<&str>,
 ) -> Result<()> {
     sqlx::query(
         "INSERT INTO import_parameters
-            (job_id, workspace_id, source_vendor, target_domain_id, conflict_strategy, source_filter)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            (job_id, workspace_id, source_vendor, target_domain_id, conflict_strategy, source_filter, forecast)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )
     .bind(job)
     .bind(parameters.workspace_id)
@@ -23,6 +24,7 @@ pub(crate) async fn insert(
     .bind(parameters.target_domain_id)
     .bind(parameters.conflict.as_str())
     .bind(filter)
+    .bind(forecast)
     .execute(&mut *conn)
     .await?;
     Ok(())
@@ -101,9 +103,13 @@ pub(crate) async fn keep_hosts(
     Ok(())
 }
 
-pub(crate) async fn hosts(conn: &mut SqliteConnection, job: Id) -> Result<Option<String>> {
-    Ok(sqlx::query_scalar("SELECT hosts FROM import_hosts WHERE job_id = ?1")
-        .bind(job)
-        .fetch_optional(&mut *conn)
-        .await?)
+/// Hosts and forecast of an import.
+pub(crate) async fn beside(conn: &mut SqliteConnection, job: Id) -> Result<(Option<String>, Option<String>)> {
+    Ok(sqlx::query_as(
+        "SELECT h.hosts, p.forecast FROM import_parameters p LEFT JOIN import_hosts h ON h.job_id = p.job_id
+        WHERE p.job_id = ?1",
+    )
+    .bind(job)
+    .fetch_one(&mut *conn)
+    .await?)
 }

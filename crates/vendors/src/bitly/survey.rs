@@ -126,6 +126,37 @@ impl Allowance {
     }
 }
 
+impl From<Survey> for imports::Forecast {
+    fn from(survey: Survey) -> Self {
+        let part = |group: SurveyedGroup| imports::ForecastPart {
+            key: group.guid,
+            name: group.name,
+            domains: group.domains,
+            comes_over: group.is_chosen,
+            links: match group.links {
+                LinkCount::Exact(links) | LinkCount::Estimated(links) | LinkCount::AtLeast(links) => {
+                    Some(links)
+                }
+                LinkCount::Unknown => None,
+            },
+        };
+        Self {
+            account: survey.login,
+            parts: survey.groups.into_iter().map(part).collect(),
+            calls: survey.calls.calls,
+            certainty: match survey.calls.certainty {
+                Certainty::Exact => imports::Certainty::Exact,
+                Certainty::Estimated => imports::Certainty::Estimated,
+                Certainty::AtLeast => imports::Certainty::AtLeast,
+            },
+            records_per_call: PAGE_SIZE,
+            month: survey
+                .monthly_limit
+                .map(|limit| imports::Allowance { limit: limit.limit, left: limit.left() }),
+        }
+    }
+}
+
 impl Bitly {
     /// Asks what an import will meet: the groups, about how many links, and the limits.
     ///

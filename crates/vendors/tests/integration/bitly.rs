@@ -582,6 +582,14 @@ async fn a_survey_counts_a_small_account_exactly_and_lists_what_is_left_out() {
         .collect();
     let expected = [(false, false, "Unknown"), (true, true, "Exact(0)"), (true, true, "Exact(70)")];
     assert_eq!(counts, expected.map(|(active, chosen, links)| (active, chosen, links.to_owned())).into());
+
+    let left = survey.monthly_limit.unwrap().left();
+    let forecast = imports::Forecast::from(survey);
+    assert_eq!((forecast.calls, forecast.certainty), (3, imports::Certainty::Exact));
+    assert_eq!((forecast.account.as_deref(), forecast.month.unwrap().left), (Some("chauncey"), left));
+    let links: BTreeSet<(bool, Option<u64>)> =
+        forecast.parts.iter().map(|part| (part.comes_over, part.links)).collect();
+    assert_eq!(links, [(false, None), (true, Some(0)), (true, Some(70))].into());
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! `POST /v1/imports`
 
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use engine::JobId;
@@ -43,7 +45,11 @@ pub(crate) struct Body {
     base_url: Option<IgnoredAny>,
 }
 
-/// Starts an import: 202 with the import, its address in `Location`. It outlives this request.
+/// How long the start of an import waits for what its source foretells.
+const FORECAST_WAITED_FOR: Duration = Duration::from_secs(10);
+
+/// Starts an import: 202 with the import, its address in `Location`. It outlives this request. The answer says how many
+/// calls the source will be asked, unless the source does not tell in time.
 pub(crate) async fn handle(
     State(api): State<Shared>,
     caller: Allowed<Imports>,
@@ -51,11 +57,22 @@ pub(crate) async fn handle(
     Json(body): Json<Body>,
 ) -> Result<Response, Problem> {
     let (new, token) = checked(body, &caller, &request_id).map_err(Problem::validation)?;
-    let id = api.imports.start(&new, token).await?;
+    let asked = tokio::time::timeout(FORECAST_WAITED_FOR, api.imports.forecast(&new, &token)).await;
+    let forecast = match asked {
+        Ok(Ok(forecast)) => forecast,
+        // The import meets the same and says so itself.
+        Ok(Err(imports::Error::Source(error))) => {
+            tracing::info!(%error, "import: the {} account tells nothing beforehand", new.vendor);
+            None
+        }
+        Ok(Err(error)) => return Err(error.into()),
+        Err(_) => None,
+    };
+    let id = api.imports.start_with(&new, token, forecast.as_ref()).await?;
     answer(&api, &caller, id).await
 }
 
-fn checked(
+pub(super) fn checked(
     body: Body,
     caller: &Allowed<Imports>,
     request_id: &RequestId,

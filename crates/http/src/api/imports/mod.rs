@@ -1,6 +1,7 @@
 //! `/v1/imports`
 
 pub(crate) mod create;
+pub(crate) mod forecast;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod steer;
