@@ -16,6 +16,7 @@ mod incoming;
 mod kind;
 mod parameters;
 mod prepare;
+mod rekeys;
 mod report;
 pub mod routes;
 mod service;
@@ -79,6 +80,12 @@ pub const ROOM: Room = db::room!(
             name: "forecasts of imports",
             sqlite: include_str!("../migrations/0004_forecast.sqlite.sql"),
             postgres: include_str!("../migrations/0004_forecast.postgres.sql"),
+        },
+        Migration {
+            version: 5,
+            name: "possible re-keys of imports",
+            sqlite: include_str!("../migrations/0005_rekeys.sqlite.sql"),
+            postgres: include_str!("../migrations/0005_rekeys.postgres.sql"),
         },
     ]
 );

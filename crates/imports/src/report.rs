@@ -5,6 +5,7 @@ use engine::store::partitions::State;
 use engine::{Job, JobId, Status};
 use serde::Serialize;
 
+use crate::rekeys::POSSIBLE_REKEY;
 use crate::{Conflict, Filter, Forecast, HostsMet};
 
 /// One import, with its counters: the same shape for the command line, the API and the page.
@@ -141,6 +142,13 @@ impl ImportReport {
             hosts,
             forecast,
         }
+    }
+}
+
+impl LogEntry {
+    /// Whether it speaks of a link that looks like an earlier one under another id.
+    pub fn is_possible_rekey(&self) -> bool {
+        self.reason == POSSIBLE_REKEY
     }
 }
 

@@ -228,9 +228,12 @@ impl Imports {
         self.log(id, |entry| entry.reason != LEFT_BEHIND).await
     }
 
-    /// Links that came over without some of what they had at the source; as many as the error log has room for.
+    /// What is worth knowing of links that came over: those without some of what they had at the source, as many as
+    /// the error log has room for, and then those that look like earlier ones under another id, as many again.
     pub async fn remarks(&self, id: JobId) -> Result<Vec<LogEntry>> {
-        self.log(id, |entry| entry.reason == LEFT_BEHIND).await
+        let mut remarks = self.log(id, |entry| entry.reason == LEFT_BEHIND).await?;
+        remarks.extend(self.possible_rekeys(id).await?);
+        Ok(remarks)
     }
 
     async fn log(&self, id: JobId, wanted: impl Fn(&LogEntry) -> bool) -> Result<Vec<LogEntry>> {

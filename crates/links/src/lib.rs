@@ -41,6 +41,7 @@ mod workspaces;
 mod batch;
 mod digest;
 mod origin;
+mod rekey;
 mod taken;
 mod undo;
 
@@ -77,6 +78,7 @@ pub use links::{
 };
 pub use listing::{Filter, NameCount, PAGE_MAX, Page, State, folders, list_links, tags};
 pub use origin::{Origin, ReadBack, origins_of, read_imported, refresh_source_digests};
+pub use rekey::{Rekey, possible_rekeys};
 pub use resolve::{Resolved, resolve, resolve_either};
 pub use slug::{GENERATED_LENGTH, SLUG_LENGTH_MAX, Slug, SlugError};
 pub use store::ROOM;

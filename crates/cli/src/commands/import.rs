@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use db::{Address, Database, Timestamp};
 use engine::{JobId, SourceError, Status};
-use imports::{Conflict, Filter, HostsMet, ImportReport, Imports, Mapper, NewImport, Token};
+use imports::{Conflict, Filter, HostsMet, ImportReport, Imports, LogEntry, Mapper, NewImport, Token};
 use links::{DomainSettings, Host, Workspace};
 use prometheus_client::registry::Registry;
 use serde::Serialize;
@@ -207,7 +207,16 @@ async fn tell_log(imports: &Imports, report: &ImportReport) -> anyhow::Result<()
     if log.len() > LOG_SHOWN {
         say(format!("  … and more: crossdock job show {}", report.id));
     }
-    let remarks = imports.remarks(report.id).await?;
+    let (rekeys, remarks): (Vec<_>, Vec<_>) =
+        imports.remarks(report.id).await?.into_iter().partition(LogEntry::is_possible_rekey);
+    if let Some(first) = rekeys.first() {
+        say(format!(
+            "  {} links may be earlier ones under new ids, for example: {}; crossdock job show {} lists them",
+            rekeys.len(),
+            first.detail,
+            report.id
+        ));
+    }
     if let Some(first) = remarks.first() {
         say(format!(
             "  {} links came over without something they had, for example {}: {}; crossdock job show {} lists them",

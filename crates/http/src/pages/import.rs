@@ -97,7 +97,7 @@ fn content(
         (left_behind(report))
         (errors(report, log))
         (parts(report))
-        (left_behind_by_links(remarks))
+        (remarks_on_links(remarks))
         (segments(history))
         p.soft { "Import " code { (report.id) } ", made " (report.created_at) }
     }
@@ -245,16 +245,24 @@ fn parts(report: &ImportReport) -> Markup {
     }
 }
 
-fn left_behind_by_links(remarks: &[LogEntry]) -> Markup {
+fn remarks_on_links(remarks: &[LogEntry]) -> Markup {
+    let (rekeys, left): (Vec<&LogEntry>, Vec<&LogEntry>) =
+        remarks.iter().partition(|entry| entry.is_possible_rekey());
     html! {
-        @if !remarks.is_empty() {
+        @if !rekeys.is_empty() {
+            h2 { "Possible re-keys" }
+            p.soft { "The vendor may have given these links new ids: an earlier import brought the same under another one." }
+            ul { @for entry in rekeys.iter().take(LOG_SHOWN) { li { (entry.detail) } } }
+            @if rekeys.len() > LOG_SHOWN { p.soft { "The first " (LOG_SHOWN) "; the API gives all that are kept." } }
+        }
+        @if !left.is_empty() {
             h2 { "Links that came over without something" }
             ul {
-                @for entry in remarks.iter().take(LOG_SHOWN) {
+                @for entry in left.iter().take(LOG_SHOWN) {
                     li { (entry.source_slug.as_deref().unwrap_or("")) ": " (entry.detail) }
                 }
             }
-            @if remarks.len() > LOG_SHOWN { p.soft { "The first " (LOG_SHOWN) "; the API gives all that are kept." } }
+            @if left.len() > LOG_SHOWN { p.soft { "The first " (LOG_SHOWN) "; the API gives all that are kept." } }
         }
     }
 }

@@ -110,3 +110,35 @@ pub(crate) async fn beside(pg: &mut Pg<'_>, job: Id) -> Result<(Option<String>, 
         .fetch_one(&mut *pg.conn)
         .await?)
 }
+
+pub(crate) async fn rekeys(pg: &mut Pg<'_>, job: Id) -> Result<Option<String>> {
+    let kept: Option<Option<String>> = pg
+        .scalar("SELECT rekeys FROM import_parameters WHERE job_id = $1")
+        .bind(job)
+        .fetch_optional(&mut *pg.conn)
+        .await?;
+    Ok(kept.flatten())
+}
+
+/// Whether an earlier import of the vendor may have written links.
+pub(crate) async fn any_earlier(pg: &mut Pg<'_>, workspace: Id, vendor: &str, job: Id) -> Result<bool> {
+    Ok(pg
+        .scalar(
+            "SELECT EXISTS (SELECT 1 FROM import_parameters p JOIN crossdock.jobs j ON j.id = p.job_id
+                WHERE p.workspace_id = $1 AND p.source_vendor = $2 AND p.job_id < $3 AND j.mode <> 'dry_run')",
+        )
+        .bind(workspace)
+        .bind(vendor)
+        .bind(job)
+        .fetch_one(&mut *pg.conn)
+        .await?)
+}
+
+pub(crate) async fn keep_rekeys(pg: &mut Pg<'_>, job: Id, rekeys: &str) -> Result<()> {
+    pg.query("UPDATE import_parameters SET rekeys = $2 WHERE job_id = $1 AND rekeys IS NULL")
+        .bind(job)
+        .bind(rekeys)
+        .execute(&mut *pg.conn)
+        .await?;
+    Ok(())
+}

@@ -113,3 +113,39 @@ pub(crate) async fn beside(conn: &mut SqliteConnection, job: Id) -> Result<(Opti
     .fetch_one(&mut *conn)
     .await?)
 }
+
+pub(crate) async fn rekeys(conn: &mut SqliteConnection, job: Id) -> Result<Option<String>> {
+    let kept: Option<Option<String>> =
+        sqlx::query_scalar("SELECT rekeys FROM import_parameters WHERE job_id = ?1")
+            .bind(job)
+            .fetch_optional(&mut *conn)
+            .await?;
+    Ok(kept.flatten())
+}
+
+/// Whether an earlier import of the vendor may have written links.
+pub(crate) async fn any_earlier(
+    conn: &mut SqliteConnection,
+    workspace: Id,
+    vendor: &str,
+    job: Id,
+) -> Result<bool> {
+    Ok(sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM import_parameters p JOIN jobs j ON j.id = p.job_id
+            WHERE p.workspace_id = ?1 AND p.source_vendor = ?2 AND p.job_id < ?3 AND j.mode <> 'dry_run')",
+    )
+    .bind(workspace)
+    .bind(vendor)
+    .bind(job)
+    .fetch_one(&mut *conn)
+    .await?)
+}
+
+pub(crate) async fn keep_rekeys(conn: &mut SqliteConnection, job: Id, rekeys: &str) -> Result<()> {
+    sqlx::query("UPDATE import_parameters SET rekeys = ?2 WHERE job_id = ?1 AND rekeys IS NULL")
+        .bind(job)
+        .bind(rekeys)
+        .execute(&mut *conn)
+        .await?;
+    Ok(())
+}

@@ -269,3 +269,76 @@ import_test!(a_workspace_sees_its_own_imports_alone, world, {
     let error = world.imports.start(&new, crate::world::token()).await.unwrap_err();
     assert!(matches!(error, imports::Error::UnknownDomain(_)), "{error}");
 });
+
+// we-promise/sure#3464: the provider gives its records new ids, and the same link comes again.
+import_test!(c34_the_same_content_under_a_new_id_is_imported_and_listed_as_a_possible_rekey, world, {
+    let titled = |id: &str, slug: &str| Record {
+        title: Some("Sale".into()),
+        ..record(id, &format!("old.example.com/{slug}"), "https://example.com/sale")
+    };
+    let untitled = |id: &str, slug: &str| Record { title: None, ..titled(id, slug) };
+    let undated = |id: &str, slug: &str| Record { created: None, ..titled(id, slug) };
+    world.account.set(&[titled("a", "a"), untitled("b", "b"), undated("c", "c"), titled("gone", "gone")]);
+    let first = world.import().await;
+    assert_eq!(world.remarks(&first).await.len(), 0, "nothing came before");
+    world.delete(world.link("gone").await.id).await;
+
+    let elsewhere = Record { to: "https://example.com/other".into(), ..titled("n5", "n5") };
+    let later = Record { created: Some(1_600_000_001_000_000), ..titled("n6", "n6") };
+    let renamed = Record { title: Some("sale".into()), ..titled("n7", "n7") };
+    world.account.set(&[
+        titled("a", "a"),
+        titled("n1", "n1"),
+        titled("n2", "n2"),
+        untitled("n3", "n3"),
+        undated("n4", "n4"),
+        elsewhere,
+        later,
+        renamed,
+    ]);
+    let dry = world.dry_run().await;
+    assert_eq!(world.remarks(&dry).await.len(), 0);
+    let second = world.import().await;
+    assert_eq!((second.imported, second.unchanged, second.outcome), (7, 1, Some("clean")), "never merged");
+    let remarks = world.remarks(&second).await;
+    let told: Vec<(&str, &str)> =
+        remarks.iter().map(|entry| (entry.source_id.as_deref().unwrap(), entry.reason.as_str())).collect();
+    assert_eq!(told, ["n1", "n2", "n3"].map(|id| (id, "possible_rekey")));
+    assert!(remarks[0].is_possible_rekey() && remarks[0].detail.contains("n1 has the destination"));
+    assert!(remarks[2].detail.contains("date of b, which"), "{}", remarks[2].detail);
+
+    world.edit(world.link("a").await.id, "https://example.com/edited").await;
+    assert_eq!(world.remarks(&second).await.len(), 3, "they are kept as they were found");
+    assert_eq!(world.remarks(&world.import().await).await.len(), 0, "what is unchanged is no re-key");
+});
+
+import_test!(the_same_account_on_another_domain_is_no_rekey, world, {
+    world.add_domain("x.example.net", CaseMode::Sensitive).await;
+    let twins = ["a", "b"].map(|id| record(id, &format!("old.example.com/{id}"), "https://example.com/same"));
+    world.account.set(&twins);
+    world.import().await;
+    let domain = Some(Host::new("x.example.net").unwrap());
+    let there = world.import_as(&imports::NewImport { domain, ..world.plain() }).await;
+    assert_eq!((there.imported, world.remarks(&there).await.len()), (2, 0));
+});
+
+import_test!(a_thousand_possible_rekeys_are_listed, world, {
+    let twins = |prefix: &str| -> Vec<Record> {
+        (0..1_100)
+            .map(|n| {
+                record(
+                    &format!("{prefix}{n:04}"),
+                    &format!("old.example.com/{prefix}{n}"),
+                    "https://example.com/",
+                )
+            })
+            .collect()
+    };
+    world.account.set(&twins("a"));
+    world.import().await;
+    world.account.set(&twins("b"));
+    let second = world.import().await;
+    let remarks = world.remarks(&second).await;
+    assert_eq!((second.imported, remarks.len()), (1_100, 1_000));
+    assert_eq!(remarks[0].source_id.as_deref(), Some("b0000"));
+});

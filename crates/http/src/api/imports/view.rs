@@ -27,7 +27,7 @@ pub(crate) struct WholeView {
     pub(crate) view: ImportView,
     pub(crate) history: Vec<SegmentLine>,
     pub(crate) error_log: Vec<LogEntry>,
-    /// Links that came over without some of what they had at the source.
+    /// Links that came over without some of what they had at the source, and those that look like earlier ones.
     pub(crate) remarks: Vec<LogEntry>,
 }
 

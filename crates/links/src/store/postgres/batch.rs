@@ -37,6 +37,38 @@ pub(crate) async fn origins_of(
         .await?)
 }
 
+pub(crate) async fn possible_rekeys(
+    pg: &mut Pg<'_>,
+    workspace_id: Id,
+    vendor: &str,
+    domain_id: Id,
+    job: Id,
+    limit: i64,
+) -> Result<Vec<(String, String)>> {
+    // Each content once in e: a thousand links alike would otherwise meet a thousand others.
+    const SQL: &str = "WITH n AS MATERIALIZED ( \
+                           SELECT id, source_id, destination, title, created_at FROM links WHERE import_job = $4), \
+                       e AS MATERIALIZED ( \
+                           SELECT destination, created_at, title, MIN(source_id) AS source_id FROM links \
+                           WHERE workspace_id = $1 AND vendor = $2 AND import_job < $4 \
+                               AND (destination, created_at) IN (SELECT destination, created_at FROM n) \
+                           GROUP BY destination, created_at, title) \
+                       SELECT n.source_id, e.source_id FROM n JOIN e ON e.destination = n.destination \
+                           AND e.created_at = n.created_at AND e.title IS NOT DISTINCT FROM n.title \
+                       WHERE NOT EXISTS (SELECT 1 FROM link_origins o WHERE o.workspace_id = $1 AND o.vendor = $2 \
+                           AND o.source_id = n.source_id AND o.domain_id <> $3) \
+                       ORDER BY n.id LIMIT $5";
+    Ok(pg
+        .query_as(SQL)
+        .bind(workspace_id)
+        .bind(vendor)
+        .bind(domain_id)
+        .bind(job)
+        .bind(limit)
+        .fetch_all(&mut *pg.conn)
+        .await?)
+}
+
 pub(crate) async fn taken_places(pg: &mut Pg<'_>, places: &[Place]) -> Result<Vec<Taken>> {
     let modes = case_modes(pg, &store::domains_of(places)).await?;
     let keys = places.iter().map(|place| store::key(&modes, place)).collect::<Result<Vec<_>>>()?;
