@@ -28,6 +28,7 @@ pub(crate) enum Delivery {
     #[default]
     Whole,
     Gzip,
+    GzipChunked,
     TruncatedGzip(usize),
     TruncatedJson,
     Cut,
@@ -94,7 +95,7 @@ impl Reply {
     /// `accepts_gzip` is what the client said; without it a compressed delivery becomes a plain one, or a cut.
     pub(crate) fn send(self, accepts_gzip: bool) -> Result<Response<Payload>, Cut> {
         let delivery = match self.delivery {
-            Delivery::Gzip if !accepts_gzip => Delivery::Whole,
+            Delivery::Gzip | Delivery::GzipChunked if !accepts_gzip => Delivery::Whole,
             Delivery::TruncatedGzip(_) if !accepts_gzip => Delivery::Cut,
             delivery => delivery,
         };
@@ -107,6 +108,13 @@ impl Reply {
             (None, Delivery::Gzip) => {
                 encoding = Some("gzip");
                 Payload::whole(gzip(&self.body))
+            }
+            (None, Delivery::GzipChunked) => {
+                encoding = Some("gzip");
+                let body = Bytes::from(gzip(&self.body));
+                let middle = body.len() / 2;
+                let mut halves = [body.slice(..middle), body.slice(middle..)].into_iter();
+                Payload::produced(Box::new(move || halves.next()))
             }
             (None, Delivery::TruncatedGzip(missing)) => {
                 encoding = Some("gzip");

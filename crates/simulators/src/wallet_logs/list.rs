@@ -82,8 +82,10 @@ impl Query {
         } else if let Some(id) = parameters.get("after_id") {
             let place = Uuid::read(id).and_then(|id| state.logs.place(id));
             let place = place.ok_or(Refused { field: "after_id", code: "UNKNOWN_ID" })?;
-            let after = Place { sub: place.sub + 1, ..place };
+            let after = read_listing(state).place_from(Place { sub: place.sub + 1, ..place });
             query.start = after.clamp(query.start, Place::at(query.range.end));
+        } else if let Some(offset) = parameters.number("offset")? {
+            query.start = read_listing(state).place_of(offset, query.range.clone());
         }
         Ok(query)
     }
@@ -248,7 +250,8 @@ impl Page<'_> {
             return error(400, "cursor", &code);
         }
         let Query { start, range, .. } = &self.query;
-        let asked = start.index..(start.index + self.limit).min(range.end);
+        let first = start.index + u64::from(start.sub > 0);
+        let asked = first..(first + self.limit).min(range.end);
         if self.state.logs.has_bad_page(&asked) {
             return error(400, "page", "UNPROCESSABLE");
         }
@@ -299,7 +302,8 @@ impl Page<'_> {
 
     /// Whether the client gets all of the page.
     fn is_whole(&self) -> bool {
-        matches!(self.twist.delivery, Delivery::Whole | Delivery::Gzip | Delivery::Stall(_))
+        use Delivery::{Gzip, GzipChunked, Stall, Whole};
+        matches!(self.twist.delivery, Whole | Gzip | GzipChunked | Stall(_))
     }
 
     fn meta(&self, out: &mut Vec<u8>, next: Option<Place>, has_records: bool, total: u64) {

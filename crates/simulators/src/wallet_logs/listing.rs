@@ -109,6 +109,25 @@ impl Listing {
         })
     }
 
+    /// The same place in the form that a cursor has: at a log, if nothing of the one before is left.
+    pub(super) fn place_from(&self, place: Place) -> Place {
+        let left = self.extras.range(place..Place::at(place.index + 1)).next();
+        if place.sub > 0 && left.is_none() { Place::at(place.index + 1) } else { place }
+    }
+
+    /// The place of the record that so many of a stretch come before, as it stands now.
+    pub(super) fn place_of(&self, offset: u64, range: Range<u64>) -> Place {
+        let places = Place::at(range.start)..Place::at(range.end);
+        let untouched =
+            self.extras.range(places).next().is_none() && self.gone.range(range.clone()).next().is_none();
+        if untouched {
+            return Place::at(range.start.saturating_add(offset).min(range.end));
+        }
+        let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
+        let entry = self.entries(Place::at(range.start), range.end).nth(skipped);
+        entry.map_or(Place::at(range.end), Entry::place)
+    }
+
     /// Whether something in these logs is not as the generator has it.
     fn touches(&self, logs: &Logs, range: Range<u64>) -> bool {
         let places = Place::at(range.start)..Place::at(range.end);

@@ -8,7 +8,7 @@ use super::{
     id::{Place, Uuid},
     listing::{Change, Extra, ExtraKind, Listing},
     log::{Generator, Log, other_currency},
-    oddity::Oddity,
+    oddity::{self, Oddity, TimeOddity},
     rough,
 };
 use crate::chance::draw;
@@ -166,6 +166,9 @@ impl Logs {
 
     fn apply(&self, log: &mut Log, oddity: &Oddity) {
         match oddity {
+            Oddity::Time(TimeOddity::Text(text)) => {
+                log.created_at_ms = oddity::read_millis(text).unwrap_or(log.created_at_ms);
+            }
             Oddity::BigSeq => log.seq += 1 << 53,
             Oddity::UnknownWallet => log.wallet_id = self.generator.unknown_wallet_id(log.index),
             Oddity::OtherCurrency => log.currency = other_currency(log.currency),

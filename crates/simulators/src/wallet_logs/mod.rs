@@ -3,8 +3,8 @@
 //! `GET /wallet-logs` with a bearer token gives `{"data":[…],"meta":{"next_cursor","has_more","limit","total"}}`:
 //!
 //! - ordered by `created_at` and, among the records of one instant, by `id`; the ids are in no other order;
-//! - `limit` is 1 to 1,000, by default 100; `cursor` takes what the API gave, `after_id` the id of any record, and
-//!   neither of them is the beginning;
+//! - `limit` is 1 to 1,000, by default 100; `cursor` takes what the API gave, `after_id` the id of any record, `offset`
+//!   how many records come before (which loses some when others go), and none of them is the beginning;
 //! - `shard=k` (from 0) leaves one of as many equal parts as the simulator has partitions, or as `shards` says;
 //!   `from` and `to` (RFC 3339, the second excluded) leave a stretch of `created_at`. Whoever pages by cursor sends
 //!   the same ones with every request;

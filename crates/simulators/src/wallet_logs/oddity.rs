@@ -1,5 +1,7 @@
 //! What can be odd about one record.
 
+use time::{OffsetDateTime, PrimitiveDateTime, format_description::well_known::Rfc3339};
+
 use super::amount::Amount;
 
 /// What is odd about one record.
@@ -38,12 +40,14 @@ pub(super) enum TextOddity {
 }
 
 /// What is odd about a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TimeOddity {
     Missing,
     Null,
     Local,
     OtherOffset,
+    /// This text.
+    Text(String),
 }
 
 /// What a right migration does with one record that was served.
@@ -71,6 +75,7 @@ impl Oddity {
             Self::Text(TextOddity::InvalidUtf8) => Verdict::Fails("invalid_utf8"),
             Self::Time(TimeOddity::Missing | TimeOddity::Null) => Verdict::Fails("missing_cursor_field"),
             Self::Time(TimeOddity::Local) => Verdict::Fails("ambiguous_time"),
+            Self::Time(TimeOddity::Text(text)) => time_verdict(text),
             Self::UnknownType(_) => Verdict::Fails("unknown_type"),
             Self::UnknownWallet => Verdict::Fails("unknown_wallet"),
             Self::OtherCurrency => Verdict::Fails("currency_mismatch"),
@@ -87,6 +92,25 @@ impl Oddity {
     pub(super) fn sound_amount(&self) -> Option<Amount> {
         let Self::Amount(text) = self else { return None };
         Amount::read(text).filter(|amount| *amount >= Amount::default())
+    }
+}
+
+/// The milliseconds since 1970 of a time with an offset, if it is exact to the millisecond.
+pub(super) fn read_millis(text: &str) -> Option<i64> {
+    let nanos = OffsetDateTime::parse(text, &Rfc3339).ok()?.unix_timestamp_nanos();
+    (nanos % 1_000_000 == 0).then_some((nanos / 1_000_000) as i64)
+}
+
+fn time_verdict(text: &str) -> Verdict {
+    if read_millis(text).is_some() {
+        Verdict::Lands
+    } else if OffsetDateTime::parse(text, &Rfc3339).is_ok() {
+        // Finer than the typed values of this crate, and nothing that a target need refuse.
+        Verdict::Flagged
+    } else if PrimitiveDateTime::parse(&format!("{text}Z"), &Rfc3339).is_ok() {
+        Verdict::Fails("ambiguous_time")
+    } else {
+        Verdict::Fails("invalid_time")
     }
 }
 

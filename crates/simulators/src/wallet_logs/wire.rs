@@ -186,6 +186,10 @@ fn created_at(out: &mut Vec<u8>, log: &Log, oddity: Option<&Oddity>) {
     let (shift_ms, zone): (i64, &[u8]) = match time {
         Some(TimeOddity::Missing) => return,
         Some(TimeOddity::Null) => return out.extend_from_slice(b",\"created_at\":null"),
+        Some(TimeOddity::Text(text)) => {
+            out.extend_from_slice(b",\"created_at\":");
+            return encoding::write_json_string(out, text, Escapes::default());
+        }
         Some(TimeOddity::Local) => (0, b""),
         Some(TimeOddity::OtherOffset) => (3_600_000, b"+01:00"),
         None => (0, b"Z"),

@@ -23,7 +23,7 @@ impl Export {
 
     pub(crate) async fn try_ask(&self, method: &str, path: &str, token: &str) -> Option<Answer> {
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n"
         );
         exchange(self.running.addr(), &head).await
     }

@@ -8,3 +8,6 @@ mod bitly_simulator;
 mod client;
 mod export;
 mod wallet_logs_api;
+mod wallet_logs_faults;
+mod wallet_logs_oddities;
+mod wallet_logs_truth;
