@@ -11,6 +11,7 @@ const DEPTH_MAX: usize = 30;
 
 /// The shortest way to a state in which `broken` does not hold, printed. The checker goes on for a while after its first
 /// find and keeps the last one, hence the depths one by one.
+#[expect(clippy::print_stdout, reason = "the path is there to be read")]
 fn steps(fault: Fault, broken: &'static str) -> Vec<Action> {
     let search = |depth| {
         let checker = Engine::with(fault).checker().target_max_depth(depth);
