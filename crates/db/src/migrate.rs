@@ -103,6 +103,10 @@ impl Database {
     }
 
     async fn try_migrate(&self, room: &Room) -> Result<()> {
+        // Who may not make schemas or lock tables can still start on a database that is up to date.
+        if self.is_current(room).await {
+            return Ok(());
+        }
         self.create_table(room).await?;
         let mut tx = self.begin().await?;
         let applied: Vec<(i64, Vec<u8>)> = match tx.conn() {
@@ -129,6 +133,23 @@ impl Database {
         tx.commit().await
     }
 
+    /// Whether every migration is applied, as far as a look can tell; anything unexpected is left to the migration.
+    async fn is_current(&self, room: &Room) -> bool {
+        let Ok(mut reader) = self.read().await else { return false };
+        let applied: std::result::Result<Vec<(i64, Vec<u8>)>, sqlx::Error> = match reader.conn() {
+            Conn::Sqlite(conn) => sqlx::query_as(room.list[0]).fetch_all(conn).await,
+            // Unnamed: a statement that failed must not be remembered.
+            Conn::Postgres(pg) => sqlx::query_as(room.list[1]).persistent(false).fetch_all(pg.conn).await,
+        };
+        applied.is_ok_and(|applied| {
+            room.migrations.iter().all(|migration| {
+                applied.iter().any(|(version, known)| {
+                    *version == migration.version && *known == checksum(migration)
+                })
+            })
+        })
+    }
+
     async fn create_table(&self, room: &Room) -> Result<()> {
         let mut tx = self.begin().await?;
         match tx.conn() {
@@ -149,6 +170,26 @@ fn may_succeed_later(error: &Error) -> bool {
             matches!(inner.code().as_deref(), Some("42P06" | "42P07" | "42710" | "XX000"))
         }
         _ => false,
+    }
+}
+
+impl Room {
+    /// Everything that brings an empty Postgres database up to date, for somebody who may run it to run it by hand. What
+    /// is noted of it is what [`Database::migrate`] would have noted.
+    pub fn postgres_script(&self) -> String {
+        let mut script = format!("BEGIN;\n{};\n", self.create[1]);
+        for migration in self.migrations {
+            let hex: String = checksum(migration).iter().map(|byte| format!("{byte:02x}")).collect();
+            let noted = self.insert[1]
+                .replace("$1", &migration.version.to_string())
+                .replace("$2", &format!("'{}'", migration.name.replace('\'', "''")))
+                .replace("$3", &format!("decode('{hex}', 'hex')"))
+                .replace("$4", "now()");
+            script.push_str(migration.postgres);
+            script.push_str(&format!("\n{noted};\n"));
+        }
+        script.push_str("COMMIT;");
+        script
     }
 }
 

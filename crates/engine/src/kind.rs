@@ -32,6 +32,17 @@ pub enum JobEvent {
     },
 }
 
+/// What a kind says of a job whose every record has an outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Certified {
+    /// It may complete.
+    Holds,
+    /// It may not: the job fails with this reason, and is certified anew when it is resumed.
+    Fails(String),
+    /// Another process is looking; ask again.
+    NotNow,
+}
+
 /// A kind of job, registered with the [`Runner`](crate::Runner) under its name.
 #[async_trait]
 pub trait Kind: Send + Sync {
@@ -44,6 +55,14 @@ pub trait Kind: Send + Sync {
 
     /// The job's sink.
     async fn sink(&self, job: &Job) -> Result<Arc<dyn Sink>, SinkError>;
+
+    /// Asked once every record has its outcome, before the job completes: does the target hold what was settled?
+    ///
+    /// # Errors
+    /// Those of the database; the host tries again if they are passing ones.
+    async fn certify(&self, _job: &Job) -> db::Result<Certified> {
+        Ok(Certified::Holds)
+    }
 
     /// The bounds of a job, where they are not those of every job of the process.
     fn limits(&self, _job: &Job, limits: &Limits) -> Limits {

@@ -26,7 +26,7 @@ pub mod source;
 pub mod store;
 
 pub use job::{Job, JobId, Mode, NewJob, Status};
-pub use kind::{JobEvent, Kind};
+pub use kind::{Certified, JobEvent, Kind};
 pub use outcome::{Counts, Outcome, Reason, Written};
 pub use position::{Cursor, Position};
 pub use record::{Fingerprint, Place, StagedRecord};

@@ -16,6 +16,7 @@ use super::{Event, HostState, Shared, check, fetch, undo, work};
 use crate::failpoint;
 use crate::job::Mode;
 use crate::store::{chunks, jobs, pages, partitions};
+use crate::kind::Certified;
 use crate::{Job, JobEvent, JobId, Kind, Limits, Sink, SinkError, Source, SourceError, Status};
 
 /// Why a loop of a job cannot go on.
@@ -480,6 +481,13 @@ async fn tidy(context: &Context) -> Result<jobs::Remaining, HostError> {
 
 /// Completes the job; if its numbers do not add up, it fails and says so. `None`: another process is still cleaning.
 async fn finish(context: &Context) -> Result<Option<End>, HostError> {
+    if context.job.mode != Mode::DryRun {
+        match context.kind.certify(&context.job).await? {
+            Certified::Holds => {}
+            Certified::NotNow => return Ok(None),
+            Certified::Fails(reason) => return Err(HostError::Stop(Stop::failed(reason))),
+        }
+    }
     let mut tx = context.shared.store.database().begin().await?;
     let completed = jobs::complete(tx.conn(), context.id()).await?;
     failpoint::pass("complete.before_commit");

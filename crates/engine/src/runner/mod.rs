@@ -65,6 +65,8 @@ pub struct Limits {
     pub poll: Duration,
     /// A running job without progress for this long is failed by the sweep.
     pub stuck_minutes: i32,
+    /// What a job staged that checks first and rests for this long is removed.
+    pub staged_days: i32,
     /// A snapshot of the database that is held for this long is warned of.
     pub snapshot_old: Duration,
     /// How often the sweep runs.
@@ -92,6 +94,7 @@ impl Default for Limits {
             handoff_bytes: 16 * 1024 * 1024,
             poll: Duration::from_millis(200),
             stuck_minutes: 30,
+            staged_days: 7,
             snapshot_old: Duration::from_secs(10 * 60),
             sweep_every: Duration::from_secs(5 * 60),
             token_grace: Duration::from_secs(20),
@@ -321,7 +324,21 @@ impl Runner {
             self.shared.metrics.stuck(stuck.len());
             tracing::warn!(count = stuck.len(), "imports stuck-sweep flipped jobs to failed");
         }
+        self.expire_staged().await?;
         self.look_for_old_snapshots().await
+    }
+
+    /// Dry runs and jobs that check first hold their whole source on disk; nobody has come back for these.
+    async fn expire_staged(&self) -> Result<()> {
+        let days = self.shared.limits.staged_days;
+        let reason = format!("what it had staged expired after {days} days; resuming it starts over");
+        let mut tx = self.shared.store.database().begin().await?;
+        let expired = jobs::expire_staged(tx.conn(), days, &reason).await?;
+        tx.commit().await?;
+        for job in expired {
+            tracing::info!(%job, days, "staged records of an abandoned job expired; resuming it starts over");
+        }
+        Ok(())
     }
 
     /// A transaction that somebody left open keeps the server from removing dead rows: what is staged and deleted stays

@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::host::Context;
+use crate::job::Mode;
 use crate::store::{chunks, jobs};
 use crate::{JobId, SinkError};
 
@@ -78,6 +79,10 @@ async fn undo_inside(context: &Context, tx: &mut db::Tx) -> db::Result<Undone> {
     }
     // A worker of another process may still be writing; no chunk of this job is claimed from here on.
     chunks::hold_all(tx.conn(), context.id()).await?;
+    // A dry run wrote nothing; only what it staged goes.
+    if context.job.mode == Mode::DryRun {
+        return Ok(Undone::All);
+    }
     match context.sink.undo(tx, context.id(), UNDO_AT_ONCE).await {
         Ok(0) => Ok(Undone::All),
         Ok(_) => Ok(Undone::Some),

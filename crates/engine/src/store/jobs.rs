@@ -200,6 +200,14 @@ pub async fn sweep_stuck(conn: Conn<'_>, minutes: i32) -> Result<Vec<JobId>> {
     Ok(ids.into_iter().map(JobId).collect())
 }
 
+/// Marks jobs that stage everything first, have written nothing and have rested for `days`: what they staged is to go, and
+/// when they are resumed they begin anew. Returns them. The mark is that of an undoing, which takes away what is staged,
+/// goes on after a crash, and ends before a job that is resumed meanwhile begins.
+pub async fn expire_staged(conn: Conn<'_>, days: i32, reason: &str) -> Result<Vec<JobId>> {
+    let ids: Vec<Id> = db::dispatch!(conn, expire_staged(days, reason))?;
+    Ok(ids.into_iter().map(JobId).collect())
+}
+
 /// How long the oldest snapshot of this database has been held by somebody else; zero on SQLite.
 pub async fn oldest_snapshot(conn: Conn<'_>) -> Result<Duration> {
     let micros: i64 = db::dispatch!(conn, oldest_snapshot())?;

@@ -25,12 +25,20 @@ use db::{Database, Migration, Room};
 pub const ROOM: Room = db::room!(
     "engine",
     schema "crossdock",
-    &[Migration {
-        version: 1,
-        name: "jobs, checkpoints, staging, history",
-        sqlite: include_str!("../../migrations/0001_engine.sqlite.sql"),
-        postgres: include_str!("../../migrations/0001_engine.postgres.sql"),
-    }]
+    &[
+        Migration {
+            version: 1,
+            name: "jobs, checkpoints, staging, history",
+            sqlite: include_str!("../../migrations/0001_engine.sqlite.sql"),
+            postgres: include_str!("../../migrations/0001_engine.postgres.sql"),
+        },
+        Migration {
+            version: 2,
+            name: "since when a job rests",
+            sqlite: include_str!("../../migrations/0002_rests.sqlite.sql"),
+            postgres: include_str!("../../migrations/0002_rests.postgres.sql"),
+        },
+    ]
 );
 
 /// The engine's tables in an open database. Cheap to clone.

@@ -162,3 +162,129 @@ db::on_both!(what_cannot_be_undone_is_said, [&engine::ROOM], |database| async mo
     assert!(job.reason.as_deref().unwrap().contains("could not be undone"), "{:?}", job.reason);
     assert!(job.counts.imported > 0, "the records of what was written stay");
 });
+
+async fn rests_for(bench: &Bench, days: i64) {
+    let text = match bench.database.kind() {
+        db::Kind::Sqlite => format!("UPDATE jobs SET rests_since = rests_since - {days} * 86400000000"),
+        db::Kind::Postgres => {
+            format!("UPDATE crossdock.jobs SET rests_since = rests_since - INTERVAL '{days} days'")
+        }
+    };
+    sql::execute(&bench.database, &text).await;
+}
+
+async fn staged(bench: &Bench) -> i64 {
+    sql::count(&bench.database, "SELECT COUNT(*) FROM crossdock.staged_records").await
+}
+
+/// Lets a runner sweep, and waits until what is marked is gone.
+async fn swept(bench: &Bench) {
+    let going = bench.start();
+    // The first look of a runner sweeps; a second job tells that it has looked.
+    let probe = bench.job_of("probe", "probe", Mode::Stream).await;
+    going.moved(probe, Status::Completed).await;
+    crate::support::within("what has expired goes", async {
+        while sql::count(&bench.database, "SELECT COUNT(*) FROM crossdock.jobs WHERE undoing").await > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    going.stop().await;
+}
+
+fn with_probe(bench: Bench) -> Bench {
+    bench.kind.sources.lock().insert("probe".into(), std::sync::Arc::new(Script::pages(vec![vec![]])));
+    bench
+}
+
+db::on_both!(
+    what_an_abandoned_job_staged_expires_after_a_week,
+    [&engine::ROOM],
+    |database: db::Database| async move {
+        for (mode, fault, status) in [
+            (Mode::DryRun, Fault::Unavailable, Status::Failed),
+            (Mode::DryRun, Fault::Unauthorized, Status::AwaitingToken),
+            (Mode::CheckFirst, Fault::Unauthorized, Status::AwaitingToken),
+            (Mode::CheckFirst, Fault::Malformed, Status::Paused),
+        ] {
+            sql::execute(&database, "DROP TABLE IF EXISTS arrived").await;
+            sql::execute(&database, "DELETE FROM crossdock.jobs").await;
+            let bench = Bench::serial(database.clone(), Script::numbered(100, 10).once(6, fault)).await;
+            let bench = with_probe(bench);
+            let id = bench.job_of("a", "lane", mode).await;
+            let job = bench.rest(id).await;
+            if status == Status::Paused {
+                bench.resume(id).await;
+                assert!(bench.store.move_job(id, Status::Paused, None, None).await.unwrap());
+            }
+            assert_eq!((job.fetched, staged(&bench).await), (60, 60), "{mode:?} {status}");
+            rests_for(&bench, 6).await;
+            swept(&bench).await;
+            assert_eq!(staged(&bench).await, 60, "{mode:?} {status}: not yet");
+            rests_for(&bench, 2).await;
+            swept(&bench).await;
+            assert_eq!(staged(&bench).await, 0, "{mode:?} {status}");
+            let job = bench.job_row(id).await;
+            let reason = job.reason.as_deref().unwrap();
+            assert!(
+                reason.ends_with("what it had staged expired after 7 days; resuming it starts over"),
+                "{reason}"
+            );
+            assert_eq!((job.status, job.fetched), (status, 0));
+            swept(&bench).await;
+            assert_eq!(bench.job_row(id).await.reason, job.reason, "told once");
+
+            bench.source().forget_asked();
+            bench.resume(id).await;
+            let job = bench.rest(id).await;
+            assert_eq!((job.status, job.counts.imported, job.reason), (Status::Completed, 100, None));
+            assert_eq!(bench.source().asked(), (0..10).collect::<Vec<_>>(), "it starts over");
+            bench.assert_accounted(id).await;
+        }
+    }
+);
+
+db::on_both!(
+    what_is_not_abandoned_keeps_what_it_staged,
+    [&engine::ROOM],
+    |database: db::Database| async move {
+        // A stream processes what it has; its tail waits for the rest.
+        let script = Script::numbered(100, 10).once(6, Fault::Unauthorized);
+        let bench = with_probe(Bench::serial(database.clone(), script).await);
+        bench.sink().whim(Whim::Fatal);
+        let id = bench.job().await;
+        let job = bench.rest(id).await;
+        let before = staged(&bench).await;
+        assert!(job.status == Status::Failed && before > 0);
+        rests_for(&bench, 30).await;
+        swept(&bench).await;
+        assert_eq!(staged(&bench).await, before, "a stream");
+        sql::execute(&database, "DELETE FROM crossdock.staged_records").await;
+        sql::execute(&database, "DELETE FROM crossdock.jobs").await;
+        sql::execute(&database, "DROP TABLE arrived").await;
+
+        // Once it has begun to write, the rest is needed to go on.
+    let bench = Bench::serial(database, Script::numbered(100, 10)).await;
+    let bench = with_probe(bench.limit(|limits| limits.part_records = 100));
+    let door = crate::support::Door::default();
+        bench.sink().whim(Whim::Held(door.clone()));
+        bench.sink().whim(Whim::Held(door.clone()));
+        let id = bench.job_of("a", "lane", Mode::CheckFirst).await;
+        let going = bench.start();
+        door.reached().await;
+        door.open();
+        going.settled(1).await;
+        door.reached().await;
+        assert!(bench.store.move_job(id, Status::Paused, None, None).await.unwrap());
+        door.open_for_good();
+        going.stop().await;
+        let before = staged(&bench).await;
+        assert!(before > 0);
+        rests_for(&bench, 30).await;
+        swept(&bench).await;
+        assert_eq!(staged(&bench).await, before, "what has begun to write");
+        bench.resume(id).await;
+        assert_eq!(bench.rest(id).await.counts.imported, 100);
+        bench.assert_accounted(id).await;
+    }
+);

@@ -531,3 +531,29 @@ db::on_both!(two_partitions_of_one_name_are_an_error, [&engine::ROOM], |database
     assert_eq!(job.status, Status::Failed);
     assert!(job.reason.unwrap().contains("alike"));
 });
+
+// Two processes move a job in the same moment: the second waits for the first and is judged by what that one left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_postgres_a_move_that_waited_for_another_is_not_refused_for_it() {
+    let test = db::testing::TestDatabase::open(db::Kind::Postgres, &[&engine::ROOM]).await;
+    let database = test.database.clone();
+    let bench = Bench::serial(database.clone(), Script::numbered(1, 1)).await;
+    let id = bench.job().await;
+    let mut first = database.begin().await.unwrap();
+    assert!(jobs::move_to(first.conn(), id, Status::Running, None, None).await.unwrap());
+    let second = tokio::spawn({
+        let store = bench.store.clone();
+        async move { store.move_job(id, Status::Cancelled, None, None).await }
+    });
+    let waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    crate::support::within("the second move waits", async {
+        while sql::count(&database, waiting).await == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    first.commit().await.unwrap();
+    let moved = second.await.unwrap().unwrap();
+    test.close().await;
+    assert!(moved, "a running job can be cancelled as well as a queued one");
+}

@@ -79,13 +79,16 @@ pub(in crate::store) async fn move_to(
     reason: Option<&str>,
     until: Option<Timestamp>,
 ) -> Result<bool> {
+    // An array, not IN over its rows: an update that waited for another one is judged again by the row of the list that it
+    // had met before, and would be refused.
     let done = pg
         .query(
             "UPDATE crossdock.jobs SET status = $3, reason = $4, waiting_until = $5,
                 started_at = CASE WHEN $3 = 'running' THEN COALESCE(started_at, clock_timestamp()) ELSE started_at END,
                 last_progress_at = CASE WHEN $3 = 'running' THEN clock_timestamp() ELSE last_progress_at END,
-                finished_at = CASE WHEN $3 IN ('completed', 'failed', 'cancelled') THEN clock_timestamp() END
-            WHERE id = $1 AND status IN (SELECT jsonb_array_elements_text($2::TEXT::JSONB))",
+                finished_at = CASE WHEN $3 IN ('completed', 'failed', 'cancelled') THEN clock_timestamp() END,
+                rests_since = CASE WHEN $3 IN ('paused', 'failed', 'awaiting_token') THEN clock_timestamp() END
+            WHERE id = $1 AND status = ANY (ARRAY(SELECT jsonb_array_elements_text($2::TEXT::JSONB)))",
         )
         .bind(id)
         .bind(from)
@@ -226,11 +229,30 @@ pub(in crate::store) async fn complete(pg: &mut Pg<'_>, id: Id) -> Result<bool> 
 pub(in crate::store) async fn sweep_stuck(pg: &mut Pg<'_>, minutes: i32) -> Result<Vec<Id>> {
     Ok(pg
         .scalar(
-            "UPDATE crossdock.jobs SET status = 'failed', reason = 'worker stalled', finished_at = clock_timestamp()
+            "UPDATE crossdock.jobs SET status = 'failed', reason = 'worker stalled', finished_at = clock_timestamp(),
+                rests_since = clock_timestamp()
             WHERE status = 'running' AND last_progress_at < clock_timestamp() - make_interval(mins => $1)
             RETURNING id",
         )
         .bind(minutes)
+        .fetch_all(&mut *pg.conn)
+        .await?)
+}
+
+pub(in crate::store) async fn expire_staged(pg: &mut Pg<'_>, days: i32, reason: &str) -> Result<Vec<Id>> {
+    Ok(pg
+        .scalar(
+            "UPDATE crossdock.jobs AS j SET undoing = TRUE,
+                reason = CASE WHEN j.reason IS NULL THEN $2 ELSE j.reason || '; ' || $2 END
+            WHERE j.status IN ('paused', 'failed', 'awaiting_token') AND j.mode <> 'stream' AND NOT j.undoing
+                AND COALESCE(j.rests_since, j.finished_at, j.last_progress_at, j.created_at) < clock_timestamp() - make_interval(days => $1)
+                AND EXISTS (SELECT 1 FROM crossdock.segments s WHERE s.job_id = j.id AND s.status <> 'cleaned')
+                AND (j.mode = 'dry_run' OR NOT EXISTS (
+                    SELECT 1 FROM crossdock.chunks c WHERE c.job_id = j.id AND c.status = 'settled'))
+            RETURNING id",
+        )
+        .bind(days)
+        .bind(reason)
         .fetch_all(&mut *pg.conn)
         .await?)
 }

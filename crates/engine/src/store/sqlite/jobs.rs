@@ -83,7 +83,8 @@ pub(in crate::store) async fn move_to(
             "UPDATE jobs SET status = ?3, reason = ?4, waiting_until = ?5,
                 started_at = CASE WHEN ?3 = 'running' THEN COALESCE(started_at, CAST(unixepoch('subsec') * 1000000 AS INTEGER)) ELSE started_at END,
                 last_progress_at = CASE WHEN ?3 = 'running' THEN CAST(unixepoch('subsec') * 1000000 AS INTEGER) ELSE last_progress_at END,
-                finished_at = CASE WHEN ?3 IN ('completed', 'failed', 'cancelled') THEN CAST(unixepoch('subsec') * 1000000 AS INTEGER) END
+                finished_at = CASE WHEN ?3 IN ('completed', 'failed', 'cancelled') THEN CAST(unixepoch('subsec') * 1000000 AS INTEGER) END,
+                rests_since = CASE WHEN ?3 IN ('paused', 'failed', 'awaiting_token') THEN CAST(unixepoch('subsec') * 1000000 AS INTEGER) END
             WHERE id = ?1 AND status IN (SELECT value FROM json_each(?2))",
         )
         .bind(id)
@@ -213,11 +214,33 @@ pub(in crate::store) async fn complete(conn: &mut SqliteConnection, id: Id) -> R
 
 pub(in crate::store) async fn sweep_stuck(conn: &mut SqliteConnection, minutes: i32) -> Result<Vec<Id>> {
     Ok(sqlx::query_scalar(
-            "UPDATE jobs SET status = 'failed', reason = 'worker stalled', finished_at = CAST(unixepoch('subsec') * 1000000 AS INTEGER)
+            "UPDATE jobs SET status = 'failed', reason = 'worker stalled', finished_at = CAST(unixepoch('subsec') * 1000000 AS INTEGER),
+                rests_since = CAST(unixepoch('subsec') * 1000000 AS INTEGER)
             WHERE status = 'running' AND last_progress_at < CAST(unixepoch('subsec') * 1000000 AS INTEGER) - ?1 * 60000000
             RETURNING id",
         )
         .bind(minutes)
+        .fetch_all(&mut *conn)
+        .await?)
+}
+
+pub(in crate::store) async fn expire_staged(
+    conn: &mut SqliteConnection,
+    days: i32,
+    reason: &str,
+) -> Result<Vec<Id>> {
+    Ok(sqlx::query_scalar(
+            "UPDATE jobs AS j SET undoing = TRUE,
+                reason = CASE WHEN j.reason IS NULL THEN ?2 ELSE j.reason || '; ' || ?2 END
+            WHERE j.status IN ('paused', 'failed', 'awaiting_token') AND j.mode <> 'stream' AND NOT j.undoing
+                AND COALESCE(j.rests_since, j.finished_at, j.last_progress_at, j.created_at) < CAST(unixepoch('subsec') * 1000000 AS INTEGER) - ?1 * 86400000000
+                AND EXISTS (SELECT 1 FROM segments s WHERE s.job_id = j.id AND s.status <> 'cleaned')
+                AND (j.mode = 'dry_run' OR NOT EXISTS (
+                    SELECT 1 FROM chunks c WHERE c.job_id = j.id AND c.status = 'settled'))
+            RETURNING id",
+        )
+        .bind(days)
+        .bind(reason)
         .fetch_all(&mut *conn)
         .await?)
 }

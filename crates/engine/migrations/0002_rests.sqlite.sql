@@ -1,0 +1,2 @@
+-- Since when a job rests (paused, failed, awaiting a token); what it has staged expires by this.
+ALTER TABLE jobs ADD COLUMN rests_since INTEGER;
