@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// Moves links out of a vendor's API into a database you own, serves them, and proves that none is missing.
+/// Moves records out of other people's paginated APIs into a database you own, and proves that none is missing.
 #[derive(Debug, Parser)]
 #[command(
     name = "crossdock",
@@ -54,6 +54,8 @@ pub(crate) enum Command {
     Import(Import),
     /// List, show and steer imports
     Job(Job),
+    /// Plan, run and prove declared migrations of ledger records
+    Ledger(crate::commands::Ledger),
     /// List and add domains
     Domain(Domain),
     /// List, create and revoke API tokens

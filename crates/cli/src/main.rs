@@ -54,10 +54,13 @@ fn main() -> ExitCode {
 
 /// Progress bars and log lines would overwrite each other, so commands that draw one log warnings only.
 fn log(cli: &Cli) {
-    let quiet = matches!(cli.command, Command::Import(_) | Command::Demo(_) | Command::Job(_));
+    let quiet =
+        matches!(cli.command, Command::Import(_) | Command::Demo(_) | Command::Job(_) | Command::Ledger(_));
     let default = if quiet { "warn" } else { "info" };
+    // A ledger's statements go over millions of rows: that one takes seconds is nothing to tell.
+    let statements = if matches!(cli.command, Command::Ledger(_)) { "error" } else { "warn" };
     let filter = EnvFilter::try_from_env("CROSSDOCK_LOG")
-        .unwrap_or_else(|_| EnvFilter::new(format!("{default},sqlx=warn")));
+        .unwrap_or_else(|_| EnvFilter::new(format!("{default},sqlx={statements}")));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

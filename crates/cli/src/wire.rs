@@ -17,7 +17,7 @@ use crate::args::{Pace, SourceArgs};
 /// Opens and migrates a database.
 pub(crate) async fn open(address: &Address) -> anyhow::Result<Database> {
     let database = Database::open(address).await.with_context(|| format!("cannot open {address}"))?;
-    for room in [&engine::ROOM, &links::ROOM, &imports::ROOM] {
+    for room in [&engine::ROOM, &links::ROOM, &imports::ROOM, &ledger::ROOM] {
         database.migrate(room).await.with_context(|| format!("cannot migrate {address}"))?;
     }
     Ok(database)
@@ -81,7 +81,11 @@ pub(crate) fn parts(
     let vault = Arc::new(Vault::default());
     let vendors: Vec<Arc<dyn Vendor>> = vec![Arc::new(BitlyVendor::new(source.clone()))];
     let kind = ImportKind::new(database.clone(), vendors.clone(), vault.clone(), after_commit);
-    let runner = Runner::new(store.clone(), vec![Arc::new(kind)], limits, Metrics::register(registry));
+    let mut kinds: Vec<Arc<dyn engine::Kind>> = vec![Arc::new(kind)];
+    if database.kind() == db::Kind::Postgres {
+        kinds.push(Arc::new(ledger::LedgerKind::new(database.clone())));
+    }
+    let runner = Runner::new(store.clone(), kinds, limits, Metrics::register(registry));
     let nudge = {
         let runner = runner.clone();
         Arc::new(move || runner.nudge())

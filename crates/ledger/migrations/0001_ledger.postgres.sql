@@ -11,7 +11,9 @@ CREATE TABLE crossdock.ledger_jobs (
     -- The transaction id at the start: rows of the target that are older are not the job's.
     begun_xid TEXT NOT NULL,
     -- How many rows stood in the target then.
-    rows_before BIGINT NOT NULL
+    rows_before BIGINT NOT NULL,
+    -- The closing proof that let the job complete, or kept it from it.
+    certificate JSONB
 );
 
 -- Per part of a chunk what is proved: how many records stand in the target, the order-free hash of their proved fields,

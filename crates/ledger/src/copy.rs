@@ -63,6 +63,11 @@ impl CopyRows {
         }
     }
 
+    /// What there is so far; more may follow.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
     /// The whole, with its end.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         self.bytes.extend_from_slice(&(-1_i16).to_be_bytes());

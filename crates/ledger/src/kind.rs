@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use db::{Conn, Database};
-use engine::{Job, JobEvent, Kind, Limits, Sink, SinkError, Source, SourceError, Status};
+use engine::{Certified, Job, JobEvent, Kind, Limits, Sink, SinkError, Source, SourceError, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::declaration::{self, Declaration};
 use crate::plan;
+use crate::service::{Error, Ledgers};
 use crate::sink::LedgerSink;
 use crate::source::{FileSource, HttpPages};
 use crate::store;
@@ -105,6 +106,14 @@ impl Kind for LedgerKind {
         tx.rollback().await?;
         let shape = shape.map_err(|problems| SinkError::Fatal(told(&problems)))?;
         Ok(Arc::new(LedgerSink::new(declaration, &shape, declared.begun)))
+    }
+
+    async fn certify(&self, job: &Job) -> db::Result<Certified> {
+        match Ledgers::new(self.database.clone()).settle(job.id).await {
+            Ok(certified) => Ok(certified),
+            Err(Error::Db(error)) => Err(error),
+            Err(error) => Ok(Certified::Fails(error.to_string())),
+        }
     }
 
     fn limits(&self, job: &Job, limits: &Limits) -> Limits {

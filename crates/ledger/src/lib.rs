@@ -4,9 +4,11 @@
 //! query that makes rows of them and one that makes the fields of rows again. This crate reads it ([`Declaration`]), and
 //! gives the engine a source and a sink for it.
 
+pub mod certificate;
 pub mod declaration;
 pub mod field;
 pub mod pointer;
+pub mod preview;
 pub mod proof;
 pub mod record;
 
@@ -20,6 +22,7 @@ pub mod store;
 
 mod copy;
 
+pub use certificate::Certificate;
 pub use declaration::{Declaration, Folder, Problem, Variables};
 pub use kind::LedgerKind;
 pub use service::Ledgers;

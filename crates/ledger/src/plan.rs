@@ -63,6 +63,7 @@ pub async fn shape(
     if let Some(proof) = proof {
         proof_columns(declaration, &proof, &mut shape, &mut problems);
     }
+    tx.execute(AssertSqlSafe(sql::quarantined_view(0))).await?;
     for check in &declaration.checks {
         let query = format!(
             "CREATE TEMP TABLE _check ON COMMIT DROP AS SELECT * FROM (\n{}\n) AS c WHERE false",

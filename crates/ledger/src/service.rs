@@ -2,12 +2,14 @@
 
 use db::{Conn, Database, Id};
 use engine::store::jobs;
-use engine::{JobId, Mode, NewJob};
+use engine::{Certified, JobId, Mode, NewJob};
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
+use crate::certificate::{self, Certificate};
 use crate::declaration::{Declaration, Folder, Problem, Variables};
 use crate::kind::{KIND, Words, told};
+use crate::preview::Plan;
 use crate::sql;
 use crate::store::{self, LedgerJob};
 
@@ -20,6 +22,15 @@ pub enum Error {
     /// A ledger needs Postgres.
     #[error("a ledger lives on Postgres; give --database postgres://… of the target's database")]
     NotPostgres,
+    /// There is no such ledger job.
+    #[error("there is no ledger job {0}")]
+    NoSuchJob(JobId),
+    /// The source cannot be asked.
+    #[error(transparent)]
+    Source(#[from] engine::SourceError),
+    /// The sink cannot write.
+    #[error("the first page cannot be mapped: {0}")]
+    Sink(String),
     /// The database failed.
     #[error(transparent)]
     Db(#[from] db::Error),
@@ -82,6 +93,116 @@ impl Ledgers {
         let mut reader = self.database.read().await?;
         let Conn::Postgres(pg) = reader.conn() else { return Err(Error::NotPostgres) };
         Ok(store::job(pg.conn, id).await?)
+    }
+}
+
+impl Ledgers {
+    /// The latest job of the same folder and values that is not over, so that starting again goes on instead.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn unfinished(&self, folder: &Folder, variables: &Variables) -> Result<Option<JobId>, Error> {
+        let mut reader = self.database.read().await?;
+        let Conn::Postgres(pg) = reader.conn() else { return Err(Error::NotPostgres) };
+        let id: Option<Id> = sqlx::query_scalar(
+            "SELECT l.job_id FROM crossdock.ledger_jobs l JOIN crossdock.jobs j ON j.id = l.job_id
+            WHERE l.folder_hash = $1 AND l.variables = $2::jsonb AND j.status NOT IN ('completed', 'cancelled')
+            ORDER BY l.job_id DESC LIMIT 1",
+        )
+        .persistent(false)
+        .bind(folder.hash())
+        .bind(serde_json::to_string(variables).expect("texts are JSON"))
+        .fetch_optional(pg.conn)
+        .await
+        .map_err(db::Error::from)?;
+        Ok(id.map(JobId))
+    }
+
+    /// What a run would do: maps the first page and shows ten rows; writes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Declaration`]; [`Error::Source`].
+    pub async fn plan(&self, folder: &Folder, variables: &Variables) -> Result<Plan, Error> {
+        let declaration = Declaration::read(folder, variables).map_err(Error::Declaration)?;
+        let mut tx = self.database.begin().await?;
+        let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
+        let shape = crate::plan::shape(pg.conn, &declaration, folder).await?.map_err(Error::Declaration)?;
+        let begun = before(pg.conn, &declaration).await?.0;
+        tx.rollback().await?;
+        crate::preview::preview(&self.database, declaration, &shape, begun).await
+    }
+
+    /// The certificate with which the job completed, or that kept it from it.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn certificate(&self, id: JobId) -> Result<Option<Certificate>, Error> {
+        let mut reader = self.database.read().await?;
+        let Conn::Postgres(pg) = reader.conn() else { return Err(Error::NotPostgres) };
+        let text: Option<Option<String>> =
+            sqlx::query_scalar("SELECT certificate::text FROM crossdock.ledger_jobs WHERE job_id = $1")
+                .persistent(false)
+                .bind(id.0)
+                .fetch_optional(pg.conn)
+                .await
+                .map_err(db::Error::from)?;
+        let damaged = |error: serde_json::Error| db::Error::Other(sqlx::Error::Decode(Box::new(error)));
+        Ok(text.flatten().map(|text| serde_json::from_str(&text)).transpose().map_err(damaged)?)
+    }
+
+    /// The certificate as it is now.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchJob`]; those of the database.
+    pub async fn verify(&self, id: JobId) -> Result<Certificate, Error> {
+        let job = certificate::job(&self.database, id).await?.ok_or(Error::NoSuchJob(id))?;
+        let declared = self.declared(id).await?.ok_or(Error::NoSuchJob(id))?;
+        let declaration =
+            Declaration::read(&declared.folder, &declared.variables).map_err(Error::Declaration)?;
+        let mut tx = self.database.begin().await?;
+        let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
+        let shape = crate::plan::shape(pg.conn, &declaration, &declared.folder).await?;
+        tx.rollback().await?;
+        let shape = shape.map_err(Error::Declaration)?;
+        certificate::certify(&self.database, &job, &declared, &declaration, &shape).await
+    }
+
+    /// Computes and keeps the certificate of a job whose records all have an outcome. One process does it.
+    pub(crate) async fn settle(&self, id: JobId) -> Result<Certified, Error> {
+        let mut tx = self.database.begin().await?;
+        let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
+        // The certificate takes long; nothing else is done in this transaction meanwhile.
+        sqlx::raw_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+            .execute(&mut *pg.conn)
+            .await
+            .map_err(db::Error::from)?;
+        let mine: Option<Id> = sqlx::query_scalar(
+            "SELECT job_id FROM crossdock.ledger_jobs WHERE job_id = $1 FOR NO KEY UPDATE SKIP LOCKED",
+        )
+        .persistent(false)
+        .bind(id.0)
+        .fetch_optional(&mut *pg.conn)
+        .await
+        .map_err(db::Error::from)?;
+        if mine.is_none() {
+            tx.rollback().await?;
+            return Ok(Certified::NotNow);
+        }
+        let certificate = self.verify(id).await?;
+        let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
+        sqlx::query("UPDATE crossdock.ledger_jobs SET certificate = $2::jsonb WHERE job_id = $1")
+            .persistent(false)
+            .bind(id.0)
+            .bind(serde_json::to_string(&certificate).expect("a certificate is JSON"))
+            .execute(&mut *pg.conn)
+            .await
+            .map_err(db::Error::from)?;
+        tx.commit().await?;
+        Ok(if certificate.holds {
+            Certified::Holds
+        } else {
+            Certified::Fails(format!("the certificate does not hold: {}", certificate.sentence()))
+        })
     }
 }
 

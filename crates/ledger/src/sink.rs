@@ -69,6 +69,14 @@ struct ReadRow {
     sums: Vec<(usize, Vec<String>, Decimal)>,
 }
 
+/// What is proved of the records that stand in the target.
+#[derive(Default)]
+struct Proof {
+    records: i64,
+    hash: Multiset,
+    sums: Sums,
+}
+
 /// What is to become of a record.
 #[derive(Debug, Clone)]
 enum Fate {
@@ -100,6 +108,67 @@ impl LedgerSink {
             looks_first: AtomicBool::new(false),
             declaration,
         }
+    }
+
+    /// Writes the records and tells what became of them; the proof of those that stand is the caller's to keep.
+    async fn write_rows(
+        &self,
+        tx: &mut Tx,
+        records: &[StagedRecord],
+        prepared: Prepared,
+    ) -> Result<(Vec<Written>, Proof), SinkError> {
+        let mut staged = prepared.take::<Staged>().unwrap_or_else(|| self.stage(records));
+        let Conn::Postgres(pg) = tx.conn() else { return Err(not_postgres()) };
+        let conn = pg.conn;
+        let mut fates = HashMap::new();
+        if staged.rows > 0 {
+            fates = self.settle(conn, &mut staged).await?;
+            // Parts of a chunk share one transaction, and each makes its own table.
+            simple(conn, "DROP TABLE staged").await?;
+        }
+        let mut proof = Proof::default();
+        let mut written = Vec::with_capacity(records.len());
+        for (index, read) in staged.records.into_iter().enumerate() {
+            let row = match read {
+                Read::Settled(settled) => {
+                    written.push(*settled);
+                    continue;
+                }
+                Read::Row(row) => row,
+            };
+            let fate = i32::try_from(index).ok().and_then(|index| fates.remove(&index));
+            let Some(Fate::Done(outcome, reason, targets)) = fate else {
+                return Err(SinkError::Fatal(format!("nothing was told of record {index} of a chunk")));
+            };
+            let stands = matches!(outcome, Outcome::Imported | Outcome::Updated | Outcome::Unchanged);
+            if stands {
+                proof.records += 1;
+                proof.hash.add(&row.came);
+                for (number, by, value) in row.sums {
+                    proof.sums.entry((number, by)).or_default().add(&value);
+                }
+            }
+            written.push(Written {
+                source_id: Some(row.id),
+                label: Some(row.reference.clone()),
+                reference: Some(row.reference),
+                outcome,
+                reason,
+                digest: if stands { row.came } else { [0; 16] },
+                targets,
+            });
+        }
+        Ok((written, proof))
+    }
+
+    /// Writes the records for a look at the rows, in a transaction that the caller rolls back.
+    pub(crate) async fn preview(
+        &self,
+        tx: &mut Tx,
+        records: &[StagedRecord],
+        prepared: Prepared,
+    ) -> Result<Vec<Written>, SinkError> {
+        Ok(self.write_rows(tx, records, prepared).await?.0)
     }
 
     fn stage(&self, records: &[StagedRecord]) -> Staged {
@@ -501,6 +570,10 @@ fn same(one: &Row<'_>, other: &Row<'_>) -> bool {
         && one.values.iter().zip(&other.values).all(|(a, b)| a.canonical() == b.canonical())
 }
 
+fn not_postgres() -> SinkError {
+    SinkError::Fatal("a ledger lives on Postgres; this database is SQLite".into())
+}
+
 fn refused(error: sqlx::Error) -> SinkError {
     SinkError::Db(error.into())
 }
@@ -526,52 +599,11 @@ impl Sink for LedgerSink {
         records: &[StagedRecord],
         prepared: Prepared,
     ) -> Result<Vec<Written>, SinkError> {
-        let mut staged = prepared.take::<Staged>().unwrap_or_else(|| self.stage(records));
-        let Conn::Postgres(pg) = tx.conn() else {
-            return Err(SinkError::Fatal("a ledger lives on Postgres; this database is SQLite".into()));
-        };
-        let conn = pg.conn;
-        let mut fates = if staged.rows > 0 { self.settle(conn, &mut staged).await? } else { HashMap::new() };
-        if staged.rows > 0 {
-            // Parts of a chunk share one transaction, and each makes its own table.
-            simple(conn, "DROP TABLE staged").await?;
-        }
-        let mut hash = Multiset::default();
-        let mut sums = Sums::new();
-        let mut standing = 0_i64;
-        let mut written = Vec::with_capacity(records.len());
-        for (index, read) in staged.records.into_iter().enumerate() {
-            let row = match read {
-                Read::Settled(settled) => {
-                    written.push(*settled);
-                    continue;
-                }
-                Read::Row(row) => row,
-            };
-            let fate = i32::try_from(index).ok().and_then(|index| fates.remove(&index));
-            let Some(Fate::Done(outcome, reason, targets)) = fate else {
-                return Err(SinkError::Fatal(format!("nothing was told of record {index} of a chunk")));
-            };
-            let stands = matches!(outcome, Outcome::Imported | Outcome::Updated | Outcome::Unchanged);
-            if stands {
-                standing += 1;
-                hash.add(&row.came);
-                for (number, by, value) in row.sums {
-                    sums.entry((number, by)).or_default().add(&value);
-                }
-            }
-            written.push(Written {
-                source_id: Some(row.id),
-                label: Some(row.reference.clone()),
-                reference: Some(row.reference),
-                outcome,
-                reason,
-                digest: if stands { row.came } else { [0; 16] },
-                targets,
-            });
-        }
+        let (written, proof) = self.write_rows(tx, records, prepared).await?;
         if let Some(first) = records.first() {
-            store::keep_proof(conn, chunk.job, first.place, standing, hash, &sums).await?;
+            let Conn::Postgres(pg) = tx.conn() else { return Err(not_postgres()) };
+            store::keep_proof(pg.conn, chunk.job, first.place, proof.records, proof.hash, &proof.sums)
+                .await?;
         }
         Ok(written)
     }

@@ -81,6 +81,15 @@ pub fn create_staged(declaration: &Declaration) -> String {
     format!("CREATE TEMP TABLE staged ({}) ON COMMIT DROP", columns.join(", "))
 }
 
+/// A view `quarantined` for checks, so that they can leave out what quarantine explains: reference, id, code and detail of
+/// the job's failed records, and their bytes as text (anything but plain letters escaped).
+pub fn quarantined_view(job: i64) -> String {
+    format!(
+        "CREATE TEMP VIEW quarantined AS SELECT label AS reference, source_id, code, detail, encode(raw, 'escape') AS raw \
+         FROM crossdock.quarantine WHERE job_id = {job}"
+    )
+}
+
 /// The text that a proved field is compared by, in SQL; the counterpart of [`crate::field::Value::canonical`].
 fn canonical(column: &str, kind: FieldType) -> String {
     match kind {

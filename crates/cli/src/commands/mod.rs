@@ -5,6 +5,7 @@ mod demo;
 mod domain;
 mod import;
 mod job;
+mod ledger;
 mod serve;
 mod simulate;
 mod token;
@@ -19,6 +20,8 @@ use imports::ImportReport;
 use links::Workspace;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
+
+pub(crate) use ledger::Ledger;
 
 use crate::args::{Cli, Command, SimulateVendor};
 use crate::exit::Exit;
@@ -37,6 +40,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Worker(args) => worker::run(&args, &address, &file).await,
         Command::Import(args) => import::run(&args, &address, &file).await,
         Command::Job(args) => job::run(&args, &address, &file).await,
+        Command::Ledger(args) => ledger::run(&args, &address, &file).await,
         Command::Domain(args) => domain::run(&args, &address).await,
         Command::Token(args) => token::run(&args, &address).await,
         Command::Backup(args) => backup::run(&args, &address).await,

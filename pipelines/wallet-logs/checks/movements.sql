@@ -1,0 +1,16 @@
+-- Per account the sum of its movements is the way from its first balance to its last. Accounts with a log in quarantine
+-- lack that movement.
+SELECT t.account_id, t.moved, t.last - t.first AS changed
+FROM (
+    SELECT
+        account_id,
+        sum(CASE WHEN type = 'credit' THEN amount ELSE -amount END) AS moved,
+        (array_agg(balance_before ORDER BY created_at, source_id))[1] AS first,
+        (array_agg(balance_after ORDER BY created_at DESC, source_id DESC))[1] AS last
+    FROM bank.transactions
+    WHERE reference LIKE 'WL-%'
+    GROUP BY account_id
+) t
+JOIN bank.accounts a ON a.id = t.account_id
+WHERE t.moved <> t.last - t.first
+    AND NOT EXISTS (SELECT 1 FROM quarantined q WHERE q.raw LIKE '%' || a.wallet_id || '%')
