@@ -264,20 +264,15 @@ db::on_both!(
         sql::execute(&database, "DROP TABLE arrived").await;
 
         // Once it has begun to write, the rest is needed to go on.
-    let bench = Bench::serial(database, Script::numbered(100, 10)).await;
-    let bench = with_probe(bench.limit(|limits| limits.part_records = 100));
-    let door = crate::support::Door::default();
-        bench.sink().whim(Whim::Held(door.clone()));
-        bench.sink().whim(Whim::Held(door.clone()));
-        let id = bench.job_of("a", "lane", Mode::CheckFirst).await;
-        let going = bench.start();
-        door.reached().await;
+        let bench = Bench::serial(database, Script::numbered(100, 10)).await;
+        let bench = with_probe(bench.limit(|limits| limits.part_records = 100));
+        let door = crate::support::Door::default();
         door.open();
-        going.settled(1).await;
-        door.reached().await;
-        assert!(bench.store.move_job(id, Status::Paused, None, None).await.unwrap());
-        door.open_for_good();
-        going.stop().await;
+        bench.sink().whim(Whim::Held(door));
+        bench.sink().whim(Whim::Fatal);
+        let id = bench.job_of("a", "lane", Mode::CheckFirst).await;
+        let job = bench.rest(id).await;
+        assert_eq!((job.status, job.counts.imported), (Status::Failed, 20));
         let before = staged(&bench).await;
         assert!(before > 0);
         rests_for(&bench, 30).await;
