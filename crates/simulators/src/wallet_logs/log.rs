@@ -195,7 +195,7 @@ impl Generator {
         let chance = draw(self.seed, BALANCE, wallet << 32 | number);
         let hundredths = 2 * (chance % 25_000_000) + (number & 1);
         // Some wallets count finer than others.
-        let finer = if wallet % 8 == 0 { (chance >> 40) % 100 } else { 0 };
+        let finer = if wallet.is_multiple_of(8) { (chance >> 40) % 100 } else { 0 };
         (hundredths * 100 + finer).into()
     }
 

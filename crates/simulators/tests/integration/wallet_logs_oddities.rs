@@ -336,6 +336,14 @@ fn an_odd_record_without_a_place_strikes_one_in_a_thousand() {
     assert!(places.iter().collect::<HashSet<_>>().len() > 80, "not all at the same place");
 }
 
+#[test]
+fn a_record_that_is_odd_already_is_not_chosen_again() {
+    let logs = Logs::generate(2_000, 1).with_faults(&"nul@0x1000,duplicate".parse().unwrap());
+    let repeated: Vec<u64> =
+        logs.truth().filter(|row| row.verdict == Verdict::Repeats).map(|row| row.log.index).collect();
+    assert!(matches!(repeated[..], [index] if index >= 1_000), "{repeated:?}");
+}
+
 #[tokio::test]
 async fn every_record_can_be_bad() {
     let export = Export::with_faults(2_000, "nul@0x2000").await;
