@@ -85,14 +85,18 @@ impl Slug {
     }
 
     /// What to look up for the path of a request: one leading slash is dropped, the rest percent-decoded exactly
-    /// once and normalised. `+` is a plus.
+    /// once and normalised. `+` is a plus. Where no slug can be so long, one trailing slash is dropped, too: `/a/` leads to
+    /// `a` for the longest slugs as well.
     ///
     /// # Errors
     /// [`SlugError`] if no slug can have that path; then no link has it either.
     pub fn from_path(path: &str) -> Result<Self, SlugError> {
         let path = path.strip_prefix('/').unwrap_or(path);
         let text = percent_decode_str(path).decode_utf8().map_err(|_| SlugError::Encoding)?;
-        Self::new(&text)
+        match (Self::new(&text), text.strip_suffix('/')) {
+            (Err(SlugError::TooLong { .. }), Some(bare)) => Self::new(bare),
+            (slug, _) => slug,
+        }
     }
 
     /// The text.
@@ -212,6 +216,18 @@ mod tests {
 
     fn slug(text: &str) -> Slug {
         Slug::new(text).unwrap()
+    }
+
+    #[test]
+    fn a3_42_the_longest_slug_is_found_behind_a_slash_too() {
+        let longest = "ö".repeat(SLUG_LENGTH_MAX);
+        for path in [longest.clone(), format!("/{longest}"), format!("/{longest}/")] {
+            assert_eq!(Slug::from_path(&path), Ok(slug(&longest)), "{path}");
+        }
+        for path in [format!("/{longest}//"), format!("/{longest}x/"), format!("/{longest}x")] {
+            assert!(matches!(Slug::from_path(&path), Err(SlugError::TooLong { .. })), "{path}");
+        }
+        assert_eq!(Slug::from_path("/a/"), Ok(slug("a/")), "shorter ones keep theirs");
     }
 
     #[test]

@@ -55,7 +55,12 @@ db::on_both!(
         server.link("ö/", "https://oe.example/").await;
         server.link("open/", "https://open.example/").await;
         server.link_with("open", "https://off.example/", |content| content.enabled = false).await;
+        let longest = "l".repeat(links::SLUG_LENGTH_MAX);
+        server.link(&longest, "https://longest.example/").await;
         for (path, location) in [
+            (format!("/{longest}").as_str(), Some("https://longest.example/")),
+            (&format!("/{longest}/"), Some("https://longest.example/")),
+            (&format!("/{longest}x/"), None),
             ("/a", Some("https://a.example/")),
             ("/a/", Some("https://a.example/")),
             ("/a/b", Some("https://ab.example/")),

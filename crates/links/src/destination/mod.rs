@@ -5,6 +5,8 @@ mod scheme;
 
 use std::fmt;
 
+use percent_encoding::percent_decode_str;
+
 use crate::{CaseMode, Host, Slug};
 
 /// The longest destination, in Unicode scalar values (the longest that any of the vendors keeps).
@@ -72,7 +74,9 @@ impl Destination {
     /// Whether this destination is the short URL `host/slug` itself, so that a visitor would never arrive.
     pub fn is_self_reference(&self, host: &Host, slug: &Slug, case: CaseMode) -> bool {
         let Some(web) = scheme::web(&self.0) else { return false };
-        let Ok(own_host) = Host::new(web.host_and_port()) else { return false };
+        // Browsers decode a host once before they look it up (WHATWG URL, 3.5).
+        let own_host = percent_decode_str(web.host_and_port()).decode_utf8_lossy();
+        let Ok(own_host) = Host::new(&own_host) else { return false };
         let Ok(own_slug) = Slug::from_path(web.path()) else { return false };
         let same = |other: &Slug| case.key(other) == case.key(slug);
         own_host == *host && (same(&own_slug) || own_slug.other_slash().is_some_and(|other| same(&other)))
@@ -276,6 +280,9 @@ mod tests {
             ("https://go.example.com/Sale", "Sale", CaseMode::Sensitive, true),
             ("http://GO.example.com:80/Sale/?utm=1#x", "Sale", CaseMode::Sensitive, true),
             ("https://go.example.com/%C3%B6", "ö", CaseMode::Sensitive, true),
+            ("https://go%2Eexample.com/Sale", "Sale", CaseMode::Sensitive, true),
+            ("https://%67o.%65xample.com:443/Sale", "Sale", CaseMode::Sensitive, true),
+            ("https://t%C3%BCbingen.example/Sale", "Sale", CaseMode::Sensitive, false),
             ("https://go.example.com/sale", "Sale", CaseMode::Sensitive, false),
             ("https://go.example.com/sale", "Sale", CaseMode::Insensitive, true),
             ("https://go.example.com/sale2", "sale", CaseMode::Insensitive, false),
