@@ -5,7 +5,7 @@ use db::{Database, Reader};
 use engine::{Checker, ChunkContext, Outcome, SinkError, StagedRecord, Written};
 
 use crate::IncomingAddress;
-use crate::decide::{self, Action, Claimed, Decider, Knowledge, Rules};
+use crate::decide::{Action, Claimed, Decider, Knowledge, Rules};
 use crate::hosts::HostCounts;
 use crate::prepare::{Prepared, Preparer};
 use crate::sink::{candidates, sink_error};
@@ -73,18 +73,8 @@ impl Checker for LinkChecker {
             })
             .collect();
         let candidates = candidates(&prepared);
-        let mut knowledge = Knowledge::default();
-        if !candidates.is_empty() {
-            knowledge.learn_origins(reader.conn(), &self.rules, &candidates).await.map_err(sink_error)?;
-            let wanted = decide::wanted(&candidates);
-            for part in Knowledge::parts(&wanted) {
-                knowledge.learn_places(reader.conn(), &self.rules, part).await.map_err(sink_error)?;
-            }
-            let alternatives = decide::alternatives(&self.rules, &knowledge, &self.claimed, &candidates);
-            for part in Knowledge::parts(&alternatives) {
-                knowledge.learn_places(reader.conn(), &self.rules, part).await.map_err(sink_error)?;
-            }
-        }
+        let knowledge =
+            Knowledge::learn(reader, &self.rules, &self.claimed, &candidates).await.map_err(sink_error)?;
         let mut decider = Decider { rules: &self.rules, knowledge: &knowledge, claimed: &mut self.claimed };
         let (actions, collisions) = decider.decide(prepared);
         self.collisions += collisions.len();
@@ -95,7 +85,7 @@ impl Checker for LinkChecker {
             .map(|action| match action {
                 Action::Nothing(written) => written,
                 // Nothing stands there: the outcome is foretold only.
-                Action::Insert(_, written) | Action::Update(_, written) => {
+                Action::Insert(_, _, written) | Action::Update(_, written) => {
                     Written { digest: [0; 16], ..written }
                 }
             })

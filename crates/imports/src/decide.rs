@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use db::{Conn, Id};
+use db::{Conn, Id, Reader, Tx};
 use engine::{Outcome, Reason, Written};
 use links::{Destination, ImportedUpdate, NewLink, NewOrigin, Origin, Place, Slug};
 
@@ -36,9 +36,49 @@ pub(crate) struct Knowledge {
     taken: HashMap<Key, Id>,
 }
 
+/// What can be read from: the transaction of a chunk, or a check's reader.
+pub(crate) trait Readable: Send {
+    fn conn(&mut self) -> Conn<'_>;
+}
+
+impl Readable for Tx {
+    fn conn(&mut self) -> Conn<'_> {
+        Self::conn(self)
+    }
+}
+
+impl Readable for Reader {
+    fn conn(&mut self) -> Conn<'_> {
+        Self::conn(self)
+    }
+}
+
 impl Knowledge {
+    /// Everything that deciding these candidates asks for: which came over before, which places are taken, and, under the
+    /// rule `suffix`, which of the alternatives are.
+    pub(crate) async fn learn(
+        from: &mut impl Readable,
+        rules: &Rules,
+        claimed: &Claimed,
+        candidates: &[&Candidate],
+    ) -> links::Result<Self> {
+        let mut knowledge = Self::default();
+        if candidates.is_empty() {
+            return Ok(knowledge);
+        }
+        knowledge.learn_origins(from.conn(), rules, candidates).await?;
+        for part in wanted(candidates).chunks(PLACES_AT_ONCE) {
+            knowledge.learn_places(from.conn(), rules, part).await?;
+        }
+        let alternatives = alternatives(rules, &knowledge, claimed, candidates);
+        for part in alternatives.chunks(PLACES_AT_ONCE) {
+            knowledge.learn_places(from.conn(), rules, part).await?;
+        }
+        Ok(knowledge)
+    }
+
     /// What came over before, of these candidates.
-    pub(crate) async fn learn_origins(
+    async fn learn_origins(
         &mut self,
         conn: Conn<'_>,
         rules: &Rules,
@@ -55,21 +95,11 @@ impl Knowledge {
     }
 
     /// Which of these places are taken.
-    pub(crate) async fn learn_places(
-        &mut self,
-        conn: Conn<'_>,
-        rules: &Rules,
-        places: &[Place],
-    ) -> links::Result<()> {
+    async fn learn_places(&mut self, conn: Conn<'_>, rules: &Rules, places: &[Place]) -> links::Result<()> {
         for taken in links::taken(conn, places).await? {
             self.taken.insert(rules.key(&taken.place), taken.link_id);
         }
         Ok(())
-    }
-
-    /// Parts of a list of places small enough for one look-up.
-    pub(crate) fn parts(places: &[Place]) -> impl Iterator<Item = &[Place]> {
-        places.chunks(PLACES_AT_ONCE)
     }
 }
 
@@ -107,14 +137,14 @@ impl Rules {
     }
 }
 
-/// The places that candidates want, and, under the rule `suffix`, the alternatives of those that may collide.
-pub(crate) fn wanted(candidates: &[&Candidate]) -> Vec<Place> {
+/// The places that candidates want.
+fn wanted(candidates: &[&Candidate]) -> Vec<Place> {
     candidates.iter().flat_map(|candidate| candidate.places.iter().cloned()).collect()
 }
 
 /// The alternatives `-2` … `-50` of every place that is taken, wanted twice in the chunk, claimed before, or itself an
 /// alternative that an earlier record may take.
-pub(crate) fn alternatives(
+fn alternatives(
     rules: &Rules,
     knowledge: &Knowledge,
     claimed: &Claimed,
@@ -202,8 +232,8 @@ impl Claimed {
 pub(crate) enum Action {
     /// Nothing: its outcome is known.
     Nothing(Written),
-    /// Insert a link; the outcome holds once it is written.
-    Insert(Box<NewLink>, Written),
+    /// Insert a link with this digest; the outcome holds once it is written.
+    Insert(Box<NewLink>, links::Digest, Written),
     /// Write a link again.
     Update(Box<Update>, Written),
 }
@@ -310,13 +340,14 @@ impl Decider<'_> {
         }
         self.claimed.remember(&candidate);
         let link = NewLink { id, origin: Some(self.origin(&candidate)), content: candidate.content, slugs };
-        let digest = *links::digest(&link).as_bytes();
+        let digest = links::digest(&link);
         let targets = link.slugs.len();
         lost.extend(candidate.lost);
         let remarks = self.remarks(renamed, candidate.left_behind);
+        let bytes = *digest.as_bytes();
         let written =
-            written(&candidate.source, candidate.label, Outcome::Imported, &lost, remarks, digest, targets);
-        Action::Insert(Box::new(link), written)
+            written(&candidate.source, candidate.label, Outcome::Imported, &lost, remarks, bytes, targets);
+        Action::Insert(Box::new(link), digest, written)
     }
 
     fn update(

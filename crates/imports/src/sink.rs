@@ -11,7 +11,7 @@ use db::{Database, Id, Tx};
 use engine::{Checker, ChunkContext, JobId, Sink, SinkError, StagedRecord, Written};
 
 use crate::checker::LinkChecker;
-use crate::decide::{self, Action, Claimed, Decider, Knowledge, Rules, Update};
+use crate::decide::{Action, Claimed, Decider, Knowledge, Rules, Update};
 use crate::kind::AfterCommit;
 use crate::prepare::{Candidate, Prepared, Preparer};
 
@@ -42,19 +42,8 @@ impl LinkSink {
 
     async fn decide(&self, tx: &mut Tx, prepared: Vec<Prepared>) -> Result<Vec<Action>, SinkError> {
         let candidates = candidates(&prepared);
-        let mut knowledge = Knowledge::default();
         let mut claimed = Claimed::default();
-        if !candidates.is_empty() {
-            knowledge.learn_origins(tx.conn(), &self.rules, &candidates).await.map_err(sink_error)?;
-            let wanted = decide::wanted(&candidates);
-            for part in Knowledge::parts(&wanted) {
-                knowledge.learn_places(tx.conn(), &self.rules, part).await.map_err(sink_error)?;
-            }
-            let alternatives = decide::alternatives(&self.rules, &knowledge, &claimed, &candidates);
-            for part in Knowledge::parts(&alternatives) {
-                knowledge.learn_places(tx.conn(), &self.rules, part).await.map_err(sink_error)?;
-            }
-        }
+        let knowledge = Knowledge::learn(tx, &self.rules, &claimed, &candidates).await.map_err(sink_error)?;
         let mut decider = Decider { rules: &self.rules, knowledge: &knowledge, claimed: &mut claimed };
         let (actions, collisions) = decider.decide(prepared);
         match collisions.first() {
@@ -104,13 +93,15 @@ impl Sink for LinkSink {
         let prepared = prepared.take().unwrap_or_else(|| self.read(context, records));
         let actions = self.decide(tx, prepared).await?;
         let mut inserts = Vec::new();
+        let mut digests = Vec::new();
         let mut updates = Vec::new();
         let mut written = Vec::with_capacity(actions.len());
         for action in actions {
             match action {
                 Action::Nothing(outcome) => written.push(outcome),
-                Action::Insert(link, outcome) => {
+                Action::Insert(link, digest, outcome) => {
                     inserts.push(*link);
+                    digests.push(digest);
                     written.push(outcome);
                 }
                 Action::Update(update, outcome) => {
@@ -120,7 +111,9 @@ impl Sink for LinkSink {
             }
         }
         let workspace = self.rules.workspace_id;
-        let lost = links::insert_links(tx, workspace, &inserts, context.now).await.map_err(sink_error)?;
+        let lost = links::insert_digested(tx, workspace, &inserts, &digests, context.now)
+            .await
+            .map_err(sink_error)?;
         if let Some(lost) = lost.first() {
             return Err(SinkError::Retry(format!("the slug {} was taken meanwhile", lost.place.slug)));
         }

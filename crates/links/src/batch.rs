@@ -41,6 +41,25 @@ pub async fn insert_links(
     links: &[NewLink],
     now: Timestamp,
 ) -> Result<Vec<Lost>> {
+    let digests: Vec<Digest> = links.iter().map(digest).collect();
+    insert_digested(tx, workspace_id, links, &digests, now).await
+}
+
+/// As [`insert_links`], for a caller that knows the [`digest`](crate::digest()) of each link already, in the same order.
+///
+/// # Errors
+/// As [`insert_links`].
+///
+/// # Panics
+/// If there are not as many digests as links.
+pub async fn insert_digested(
+    tx: &mut Tx,
+    workspace_id: Id,
+    links: &[NewLink],
+    digests: &[Digest],
+    now: Timestamp,
+) -> Result<Vec<Lost>> {
+    assert_eq!(links.len(), digests.len(), "each link has its digest");
     if links.is_empty() {
         return Ok(Vec::new());
     }
@@ -74,8 +93,8 @@ pub async fn insert_links(
     }
     let mut origins: Vec<OriginValues<'_>> = links
         .iter()
-        .filter_map(|link| {
-            let digest = digest(link);
+        .zip(digests)
+        .filter_map(|(link, &digest)| {
             link.origin.as_ref().map(|origin| OriginValues { link_id: link.id, origin, digest, version: 1 })
         })
         .collect();
