@@ -6,6 +6,9 @@
 //! The walk of a record: [`Mapper::map`] reads it, [`routes`] says which domain each of its addresses goes to,
 //! [`decide`] chooses slugs by the job's [`Conflict`] rule, [`sink`] writes the chunk set-wise in the engine's
 //! transaction. [`Imports`] is what the command line and the API call.
+//!
+//! Progress is told with each commit, of a page or of a chunk, and never in between by a number of records: what is not
+//! committed may still come to nothing.
 
 mod checker;
 pub mod decide;
@@ -46,8 +49,6 @@ pub use verify::{Finding, Verdict, Verification};
 pub const MAX_LINKS_PER_RUN: i64 = 50_000;
 /// Fetching time of one run at most.
 pub const RUN_BUDGET: std::time::Duration = std::time::Duration::from_secs(30 * 60);
-/// A progress event is sent when the count of processed records passes a multiple of this.
-pub const PROGRESS_EVERY: i64 = 50;
 /// Entries an import's error log keeps; the counters go on.
 pub const ERROR_LOG_CAP: i64 = 1_000;
 /// The last number tried by the rule `suffix`: `mylink-2` … `mylink-50`.

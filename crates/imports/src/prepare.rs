@@ -294,9 +294,26 @@ pub(crate) fn settled(
     Written { outcome, ..Written::failed(source_id, label, reason) }
 }
 
-/// The worst of some outcomes: a record with several slugs has its worst slug's outcome.
+/// Addresses of one record whose reasons are told; a record may have any number of them.
+const REASONS_TOLD: usize = 10;
+
+/// The worst of some outcomes: a record with several slugs has its worst slug's outcome and code. The detail names each
+/// slug that was lost, with its own code where that differs.
 pub(crate) fn worst(lost: &[(Outcome, Reason)]) -> Option<(Outcome, Reason)> {
-    lost.iter().max_by_key(|(outcome, _)| badness(*outcome)).cloned()
+    let (outcome, worst) = lost.iter().max_by_key(|(outcome, _)| badness(*outcome))?;
+    if lost.len() == 1 {
+        return Some((*outcome, worst.clone()));
+    }
+    let others = lost.iter().map(|(_, reason)| reason).filter(|reason| !std::ptr::eq(*reason, worst));
+    let mut details = vec![worst.detail.clone()];
+    details.extend(others.take(REASONS_TOLD - 1).map(|other| match other.code == worst.code {
+        true => other.detail.clone(),
+        false => format!("{} ({})", other.detail, other.code),
+    }));
+    if lost.len() > details.len() {
+        details.push(format!("and {} more", lost.len() - details.len()));
+    }
+    Some((*outcome, Reason { code: worst.code.clone(), detail: details.join("; ") }))
 }
 
 pub(crate) fn badness(outcome: Outcome) -> u8 {

@@ -302,3 +302,21 @@ import_test!(links_that_left_something_behind_leave_room_in_the_log_for_those_th
     assert_eq!(world.remarks(&report).await.len(), 500);
     assert_eq!(world.reasons(&report).await, [told("bad", "failed", "missing_destination")]);
 });
+
+import_test!(a_link_that_lost_several_addresses_names_the_reason_of_each, world, {
+    let mut several = record("several", "old.example.com/fine", "https://example.com/1");
+    several.at.extend(["old.example.com/robots.txt", "old.example.com/a?b", "par.cel/x"].map(String::from));
+    let mut many = record("many", "par.cel/0", "https://example.com/2");
+    many.at.extend((1..15).map(|n| format!("par.cel/{n}")));
+    world.account.set(&[several, many]);
+    let report = world.import().await;
+    assert_eq!((report.imported, report.failed, report.slugs), (0, 2, 1));
+    let log = world.log(&report).await;
+    assert_eq!(log[0].reason, "vendor_domain", "the code is that of the worst, the last of equals");
+    for told in ["par.cel/x stands on", "old.example.com/robots.txt: ", "(reserved_slug)", "'a?b'", "(invalid_slug)"] {
+        assert!(log[0].detail.contains(told), "{told}: {}", log[0].detail);
+    }
+    assert_eq!(log[1].detail.matches("stands on a domain of the vendor").count(), 10);
+    assert!(log[1].detail.ends_with("; and 5 more"), "{}", log[1].detail);
+    assert!(world.verify(&report).await.holds);
+});
