@@ -2,7 +2,8 @@
 //!
 //! A simulator serves an account that exists only as a seed: the same seed gives the same links, the same
 //! cursors and the same bytes, on every machine and in every run. It misbehaves on request, by name and at a
-//! chosen request, in the ways real APIs do ([`bitly::FaultPlan`]).
+//! chosen request, in the ways real APIs do ([`bitly::FaultPlan`], [`wallet_logs::FaultPlan`]). [`bitly`] is a vendor of
+//! short links, [`wallet_logs`] the export of a bank's movements.
 //!
 //! This crate knows nothing of the importers, and nothing here may be used by them: what both sides share they
 //! cannot check. It knows no database, no job and no slug rule of the product. What an account contains is
