@@ -578,7 +578,8 @@ fn sum_lines(
     source: BTreeMap<(usize, Vec<String>), Total>,
     target: BTreeMap<(usize, Vec<String>), String>,
 ) -> Vec<SumLine> {
-    let mut lines: BTreeMap<(usize, Vec<String>), (Option<String>, Option<String>)> = BTreeMap::new();
+    type Sides = (Option<String>, Option<String>);
+    let mut lines: BTreeMap<(usize, Vec<String>), Sides> = BTreeMap::new();
     for (key, total) in source {
         lines.entry(key).or_default().0 = Some(total.canonical());
     }

@@ -12,7 +12,7 @@ use crate::declaration::{self, Declaration};
 use crate::plan;
 use crate::service::{Error, Ledgers};
 use crate::sink::LedgerSink;
-use crate::source::{FileSource, HttpPages};
+use crate::source::{Around, FileSource, HttpPages};
 use crate::store;
 
 /// The word of this kind in the engine's tables.
@@ -41,12 +41,20 @@ pub(crate) struct Words {
 /// Declared migrations as the engine runs them.
 pub struct LedgerKind {
     database: Database,
+    around: Arc<Around>,
 }
 
 impl LedgerKind {
     /// Over the target's database.
     pub fn new(database: Database) -> Self {
-        Self { database }
+        Self { database, around: Arc::new(|builder| builder) }
+    }
+
+    /// With surroundings of the source's client.
+    #[must_use]
+    pub fn around(mut self, around: Arc<Around>) -> Self {
+        self.around = around;
+        self
     }
 
     async fn declared(&self, job: &Job) -> Result<(store::LedgerJob, Declaration), SinkError> {
@@ -86,7 +94,7 @@ impl Kind for LedgerKind {
         })?;
         match declaration.source {
             declaration::Source::Http(http) if HttpPages::is_reachable(&http) => {
-                Ok(Some(Arc::new(HttpPages::new(*http)?)))
+                Ok(Some(Arc::new(HttpPages::new(*http, &*self.around)?)))
             }
             declaration::Source::File { path } if FileSource::is_here(&path) => {
                 Ok(Some(Arc::new(FileSource::new(path))))
@@ -136,7 +144,7 @@ impl Kind for LedgerKind {
         let (name, target) = (words.name, words.target);
         match event {
             JobEvent::RunStarted { run } => {
-                tracing::info!(job = %job.id, run, name, target, "ledger: starting a run")
+                tracing::info!(job = %job.id, run, name, target, "ledger: starting a run");
             }
             JobEvent::RunCompleted { run, counts, fetched } => tracing::info!(
                 job = %job.id, run, name, imported = counts.imported, unchanged = counts.unchanged,

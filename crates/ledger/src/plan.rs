@@ -220,7 +220,7 @@ fn map_columns(
         match columns.iter().find(|column| column.name == *name) {
             None => problem(format!("it gives a column `{name}`, which {table} has not")),
             Some(column) if column.generated => {
-                problem(format!("it gives the column `{name}`, which {table} generates itself"))
+                problem(format!("it gives the column `{name}`, which {table} generates itself"));
             }
             Some(_) => {}
         }

@@ -84,7 +84,7 @@ pub(crate) async fn preview(
     begun: String,
 ) -> Result<Plan, Error> {
     let source: Box<dyn engine::Source> = match &declaration.source {
-        declaration::Source::Http(http) => Box::new(HttpPages::new((**http).clone())?),
+        declaration::Source::Http(http) => Box::new(HttpPages::new((**http).clone(), &|builder| builder)?),
         declaration::Source::File { path } => Box::new(FileSource::new(path)),
     };
     let partitions = source.partitions().await?;

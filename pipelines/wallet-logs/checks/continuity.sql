@@ -1,4 +1,5 @@
--- Per account every movement begins where the one before it ended. Accounts with a log in quarantine have a gap there.
+-- Per account every movement begins where the one before it ended. A log in quarantine leaves a gap: in the account that
+-- it names, or, if it names a wrong one, where its own balance begins.
 SELECT t.account_id, t.reference, t.balance_before, t.ended_with
 FROM (
     SELECT
@@ -9,4 +10,7 @@ FROM (
 ) t
 JOIN bank.accounts a ON a.id = t.account_id
 WHERE t.balance_before <> t.ended_with
-    AND NOT EXISTS (SELECT 1 FROM quarantined q WHERE q.raw LIKE '%' || a.wallet_id || '%')
+    AND NOT EXISTS (
+        SELECT 1 FROM quarantined q
+        WHERE q.raw LIKE '%' || a.wallet_id || '%' OR q.raw LIKE '%"balance_before":"' || t.ended_with || '"%'
+    )

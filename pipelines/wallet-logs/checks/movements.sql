@@ -1,5 +1,5 @@
--- Per account the sum of its movements is the way from its first balance to its last. Accounts with a log in quarantine
--- lack that movement.
+-- Per account the sum of its movements is the way from its first balance to its last. A log in quarantine is a movement
+-- that is missing: in the account that it names, or, if it names a wrong one, where its own balance begins.
 SELECT t.account_id, t.moved, t.last - t.first AS changed
 FROM (
     SELECT
@@ -14,3 +14,9 @@ FROM (
 JOIN bank.accounts a ON a.id = t.account_id
 WHERE t.moved <> t.last - t.first
     AND NOT EXISTS (SELECT 1 FROM quarantined q WHERE q.raw LIKE '%' || a.wallet_id || '%')
+    AND NOT EXISTS (
+        SELECT 1
+        FROM quarantined q
+        JOIN bank.transactions g ON q.raw LIKE '%"balance_before":"' || g.balance_after || '"%'
+        WHERE g.account_id = t.account_id
+    )

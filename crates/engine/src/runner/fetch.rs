@@ -441,15 +441,20 @@ impl Fetch<'_> {
         let anchor = Position::from_stored(&self.segment.anchor)
             .map_err(|error| HostError::Stop(Stop::fetching(error.to_string())))?;
         tracing::info!(job = %self.context.id(), reason, anchor = %anchor, "fetching the segment again to find a fresh cursor");
-        let mut at = anchor;
+        let mut at = anchor.clone();
         let mut seen = 0usize;
         let mut walked = HashSet::new();
         loop {
             let fetched = match self.ask(at.clone(), lost).await {
                 None => return Ok(None),
                 Some(Err(SourceError::CursorExpired(again))) => {
+                    let what = if at == anchor {
+                        "from which the open segment began"
+                    } else {
+                        "although it has just given it again"
+                    };
                     return Err(HostError::Stop(Stop::fetching(format!(
-                        "the source no longer accepts {at}, from which the open segment began: {again}"
+                        "the source no longer accepts {at}, {what}: {again}"
                     ))));
                 }
                 Some(fetched) => fetched?,

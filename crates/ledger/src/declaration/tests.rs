@@ -1,3 +1,4 @@
+use super::source::ranges;
 use super::*;
 
 const GOOD: &str = r#"

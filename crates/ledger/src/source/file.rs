@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -73,7 +73,7 @@ impl FileSource {
 
 impl Lines {
     /// Opens the file at a position; gzip is known by its first bytes (RFC 1952).
-    fn open(path: &PathBuf, at: Option<At>) -> Result<Self, SourceError> {
+    fn open(path: &Path, at: Option<At>) -> Result<Self, SourceError> {
         let fault = |error: std::io::Error| SourceError::Unavailable(format!("{}: {error}", path.display()));
         let mut file = File::open(path).map_err(fault)?;
         let size = file.metadata().map_err(fault)?.len();
@@ -109,7 +109,7 @@ impl Lines {
         Ok(Self { reader, at: offset, size })
     }
 
-    fn page(&mut self, path: &PathBuf) -> Result<Page, SourceError> {
+    fn page(&mut self, path: &Path) -> Result<Page, SourceError> {
         let mut records = Vec::new();
         let mut bytes = 0;
         while records.len() < PAGE_LINES && bytes < PAGE_BYTES {

@@ -1,5 +1,6 @@
 //! A paginated API, asked as declared.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use upstream::{Answer, Classify, Client, Options, Reply, Request, Url, Verdict};
 
 use super::page::{PageError, Wanted, elements};
 use super::secret::Secret;
-use crate::declaration::{ErrorRule, HttpSource, Meaning, Next, Partitions};
+use crate::declaration::{ErrorRule, HttpSource, Meaning, Next, Paging, Partitions};
 use crate::field::{cut, json};
 use crate::pointer::Pointer;
 
@@ -20,6 +21,9 @@ const EXPIRED: &str = "the cursor has expired";
 const LIMITED_WAIT: Duration = Duration::from_secs(10 * 60);
 /// The largest page that is read.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Adds to a client what its surroundings want.
+pub type Around = dyn Fn(upstream::Builder) -> upstream::Builder + Send + Sync;
 
 /// Pages of an API.
 pub struct HttpPages {
@@ -34,6 +38,7 @@ pub struct HttpPages {
 struct Layout {
     wanted: Wanted,
     records: Pointer,
+    paging: Paging,
     /// Indexes among the wanted.
     cursor: Option<usize>,
     has_more: Option<usize>,
@@ -53,17 +58,92 @@ impl Layout {
         };
         let has_more = source.paging.has_more.as_ref().map(&mut add);
         let total = source.paging.total.as_ref().map(&mut add);
-        Self { wanted: Wanted::new(&pointers), records: source.records.clone(), cursor, has_more, total }
+        let (records, paging) = (source.records.clone(), source.paging.clone());
+        Self { wanted: Wanted::new(&pointers), records, paging, cursor, has_more, total }
     }
 
-    /// Whether a body is a page at all.
-    fn judge(&self, body: &[u8]) -> Result<(), PageError> {
-        let found = self.wanted.find(body)?;
-        match &found[0] {
-            Some(range) if body[range.clone()].first() == Some(&b'[') => Ok(()),
-            _ => Err(PageError::NoList(self.records.to_string())),
+    /// Reads a page: where its records stand, where it leads, and how many records it says there are.
+    ///
+    /// A page that says too little is an error. It may be asked for again; it is never the end.
+    fn read(&self, body: &[u8]) -> Result<Read, String> {
+        let found = self.wanted.find(body).map_err(|error| error.to_string())?;
+        let list = found[0].clone().ok_or_else(|| PageError::NoList(self.records.to_string()).to_string())?;
+        let records = elements(body, &list, &self.records).map_err(|error| error.to_string())?;
+        let token = |index: Option<usize>| -> Result<Option<&str>, String> {
+            let Some(range) = index.and_then(|index| found[index].clone()) else { return Ok(None) };
+            let text = std::str::from_utf8(&body[range]);
+            text.map(Some).map_err(|_| "what leads to the next page is not UTF-8".to_owned())
+        };
+        let has_more = match (token(self.has_more)?, &self.paging.has_more) {
+            (_, None) => None,
+            (Some("true"), _) => Some(true),
+            (Some("false"), _) => Some(false),
+            (said, Some(pointer)) => {
+                let said = said.map_or("nothing".to_owned(), cut);
+                return Err(format!(
+                    "the page says {said} at {pointer}, where it says whether there is more"
+                ));
+            }
+        };
+        let next = match &self.paging.from {
+            Next::Cursor(pointer) => self.cursor(token(self.cursor)?, pointer, has_more),
+            Next::Last(pointer) => last(body, records.last(), pointer, has_more),
+        }?;
+        let total = token(self.total)?.and_then(|text| text.parse().ok()).filter(|total: &i64| *total >= 0);
+        Ok(Read { records, next, total })
+    }
+
+    /// The position that a cursor stands for: present is a cursor, `null` the end, missing an error.
+    fn cursor(
+        &self,
+        token: Option<&str>,
+        pointer: &Pointer,
+        has_more: Option<bool>,
+    ) -> Result<Position, String> {
+        let next = match token {
+            None if has_more == Some(false) => Position::End,
+            None => {
+                return Err(format!(
+                    "the page has nothing at {pointer}, where its cursor belongs; the end is null there"
+                ));
+            }
+            Some("null") => Position::End,
+            Some(token) => {
+                let text = match token.as_bytes().first() {
+                    Some(b'"') => json::text_of(token)
+                        .ok_or_else(|| format!("the cursor {} is no text", cut(token)))?
+                        .into_owned(),
+                    Some(b'-' | b'0'..=b'9') => token.to_owned(),
+                    _ => {
+                        return Err(format!(
+                            "the cursor at {pointer} is {}, neither a text nor a number",
+                            cut(token)
+                        ));
+                    }
+                };
+                if text.is_empty() && self.paging.empty_text_is_end {
+                    Position::End
+                } else {
+                    Position::At(Cursor::new(text).map_err(|error| error.to_string())?)
+                }
+            }
+        };
+        match (next, has_more) {
+            (Position::End, Some(true)) => {
+                Err(format!("the page says that there is more, but gives no cursor at {pointer}"))
+            }
+            // The last page of some APIs still names a cursor.
+            (Position::At(_), Some(false)) => Ok(Position::End),
+            (next, _) => Ok(next),
         }
     }
+}
+
+/// What a page says.
+struct Read {
+    records: Vec<Range<usize>>,
+    next: Position,
+    total: Option<i64>,
 }
 
 /// Reads answers for the polite client.
@@ -109,10 +189,10 @@ impl Classify for Answers {
         if !reply.status.is_success() {
             return Verdict::Default;
         }
-        match self.layout.judge(reply.body) {
-            Ok(()) => Verdict::Ok,
+        match self.layout.read(reply.body) {
+            Ok(_) => Verdict::Ok,
             // What is no page may be a page the next time; it is never the end.
-            Err(error) => Verdict::Retry { after: None, reason: error.to_string() },
+            Err(reason) => Verdict::Retry { after: None, reason },
         }
     }
 }
@@ -123,11 +203,11 @@ impl HttpPages {
         source.auth.as_ref().is_none_or(Secret::is_here)
     }
 
-    /// Over an API as declared. Asks nothing yet.
+    /// Over an API as declared. Asks nothing yet. `around` has the last word about the client: tests give it a clock.
     ///
     /// # Errors
     /// [`SourceError::Refused`] for what cannot be asked.
-    pub fn new(declared: HttpSource) -> Result<Self, SourceError> {
+    pub fn new(declared: HttpSource, around: &Around) -> Result<Self, SourceError> {
         let refuse = |reason: &dyn std::fmt::Display| {
             SourceError::Refused(format!("the source cannot be asked: {reason}"))
         };
@@ -154,7 +234,7 @@ impl HttpPages {
         if let Some(auth) = declared.auth.clone() {
             builder = builder.credentials(Secret::new(auth));
         }
-        let client = builder.build().map_err(|error| refuse(&error))?;
+        let client = around(builder).build().map_err(|error| refuse(&error))?;
         let profile = Profile {
             name: "ledger",
             parallel_partitions: declared.side_by_side,
@@ -181,88 +261,13 @@ impl HttpPages {
         }
     }
 
-    fn read(&self, answer: &Answer) -> Result<Page, SourceError> {
-        let body = &answer.body;
-        let malformed =
-            |reason: String| SourceError::Malformed(format!("GET {}: {reason}", answer.url.path()));
-        let found = self.layout.wanted.find(body).map_err(|error| malformed(error.to_string()))?;
-        let list = found[0]
-            .clone()
-            .ok_or_else(|| malformed(format!("the page has no list at {}", self.layout.records)))?;
-        let ranges =
-            elements(body, &list, &self.layout.records).map_err(|error| malformed(error.to_string()))?;
-        let token = |index: Option<usize>| -> Result<Option<&str>, SourceError> {
-            let Some(range) = index.and_then(|index| found[index].clone()) else { return Ok(None) };
-            std::str::from_utf8(&body[range])
-                .map(Some)
-                .map_err(|_| malformed("what leads to the next page is not UTF-8".to_owned()))
-        };
-        let has_more = match (token(self.layout.has_more)?, &self.declared.paging.has_more) {
-            (Some("true"), _) => Some(true),
-            (Some("false"), _) => Some(false),
-            (None | Some("null"), None) => None,
-            (said, Some(pointer)) => {
-                let said = said.map_or("nothing".to_owned(), cut);
-                return Err(malformed(format!(
-                    "the page says {said} at {pointer}, where it says whether there is more"
-                )));
-            }
-            (Some(_), None) => None,
-        };
-        let next = match &self.declared.paging.from {
-            Next::Cursor(pointer) => self.cursor(token(self.layout.cursor)?, pointer, has_more),
-            Next::Last(pointer) => last(body, ranges.last(), pointer, has_more),
-        }
-        .map_err(malformed)?;
-        let total =
-            token(self.layout.total)?.and_then(|text| text.parse().ok()).filter(|total: &i64| *total >= 0);
-        let records = ranges.into_iter().map(|range| body.slice(range)).collect();
-        Ok(Page { records, next, total, retries: answer.attempts.saturating_sub(1) })
-    }
-
-    /// The position that a cursor stands for: present is a cursor, `null` the end, missing an error.
-    fn cursor(
-        &self,
-        token: Option<&str>,
-        pointer: &Pointer,
-        has_more: Option<bool>,
-    ) -> Result<Position, String> {
-        let next = match token {
-            None if has_more == Some(false) => Position::End,
-            None => {
-                return Err(format!(
-                    "the page has nothing at {pointer}, where its cursor belongs; the end is null there"
-                ));
-            }
-            Some("null") => Position::End,
-            Some(token) => {
-                let text = match token.as_bytes().first() {
-                    Some(b'"') => json::text_of(token)
-                        .ok_or_else(|| format!("the cursor {} is no text", cut(token)))?
-                        .into_owned(),
-                    Some(b'-' | b'0'..=b'9') => token.to_owned(),
-                    _ => {
-                        return Err(format!(
-                            "the cursor at {pointer} is {}, neither a text nor a number",
-                            cut(token)
-                        ));
-                    }
-                };
-                if text.is_empty() && self.declared.paging.empty_text_is_end {
-                    Position::End
-                } else {
-                    Position::At(Cursor::new(text).map_err(|error| error.to_string())?)
-                }
-            }
-        };
-        match (next, has_more) {
-            (Position::End, Some(true)) => {
-                Err(format!("the page says that there is more, but gives no cursor at {pointer}"))
-            }
-            // The last page of some APIs still names a cursor.
-            (Position::At(_), Some(false)) => Ok(Position::End),
-            (next, _) => Ok(next),
-        }
+    fn page(&self, answer: &Answer) -> Result<Page, SourceError> {
+        let read = self
+            .layout
+            .read(&answer.body)
+            .map_err(|reason| SourceError::Malformed(format!("GET {}: {reason}", answer.url.path())))?;
+        let records = read.records.into_iter().map(|range| answer.body.slice(range)).collect();
+        Ok(Page { records, next: read.next, total: read.total, retries: answer.attempts.saturating_sub(1) })
     }
 
     fn error(&self, error: upstream::Error) -> SourceError {
@@ -301,7 +306,7 @@ impl HttpPages {
 /// there is more; then nothing says where.
 fn last(
     body: &[u8],
-    last: Option<&std::ops::Range<usize>>,
+    last: Option<&Range<usize>>,
     pointer: &Pointer,
     has_more: Option<bool>,
 ) -> Result<Position, String> {
@@ -373,7 +378,7 @@ impl Source for HttpPages {
             .query(query.iter().map(|(name, value)| (name.as_str(), value.as_str())))
             .query(cursor);
         match self.client.send(request).await {
-            Ok(answer) => self.read(&answer),
+            Ok(answer) => HttpPages::page(self, &answer),
             Err(error) => Err(self.error(error)),
         }
     }

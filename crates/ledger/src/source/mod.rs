@@ -6,4 +6,4 @@ mod page;
 mod secret;
 
 pub use file::FileSource;
-pub use http::HttpPages;
+pub use http::{Around, HttpPages};

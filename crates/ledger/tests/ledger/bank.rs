@@ -115,25 +115,52 @@ pub(crate) struct Bank {
 
 impl Bank {
     pub(crate) async fn open() -> Self {
+        let bank = Self::empty().await;
+        bank.execute(SCHEMA).await;
+        bank
+    }
+
+    /// Without tables of its own.
+    pub(crate) async fn empty() -> Self {
         let test = TestDatabase::open(db::Kind::Postgres, &[&engine::ROOM, &crossdock_ledger::ROOM]).await;
         let database = test.database.clone();
         let limits = Limits { poll: Duration::from_millis(10), ..Limits::default() };
         let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
-        let kind = Arc::new(LedgerKind::new(database.clone()));
+        let clock = crate::export::hurried();
+        let around = Arc::new(move |builder: upstream::Builder| builder.clock(clock.clone()));
+        let kind = Arc::new(LedgerKind::new(database.clone()).around(around));
         let runner = Runner::new(Store::new(database.clone()), vec![kind], limits, metrics);
         let stop = CancellationToken::new();
         tokio::spawn({
             let (runner, stop) = (runner.clone(), stop.clone());
             async move { runner.run(stop).await }
         });
-        let bank =
-            Self { ledgers: Ledgers::new(database), test, runner, stop, files: tempfile::tempdir().unwrap() };
-        bank.execute(SCHEMA).await;
-        bank
+        Self { ledgers: Ledgers::new(database), test, runner, stop, files: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn database(&self) -> &Database {
         &self.test.database
+    }
+
+    pub(crate) fn files(&self) -> &std::path::Path {
+        self.files.path()
+    }
+
+    /// Fills a table from COPY text.
+    pub(crate) async fn copy(&self, table: &str, text: Vec<u8>) {
+        let mut tx = self.database().begin().await.unwrap();
+        let Conn::Postgres(pg) = tx.conn() else { unreachable!() };
+        let mut copy = pg.conn.copy_in_raw(&format!("COPY {table} FROM STDIN")).await.unwrap();
+        copy.send(text).await.unwrap();
+        copy.finish().await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    /// Asks a resting job to go on, and waits for its next rest.
+    pub(crate) async fn resume(&self, id: JobId) -> Job {
+        assert!(Store::new(self.database().clone()).move_job(id, Status::Queued, None, None).await.unwrap());
+        self.runner.nudge();
+        self.rest(id).await
     }
 
     pub(crate) async fn execute(&self, text: &str) {

@@ -1,6 +1,9 @@
 //! Declared migrations against a real Postgres.
 
+#![allow(clippy::unwrap_used)]
+
 mod bank;
 mod certificate;
+mod export;
 mod outcomes;
 mod plan;
