@@ -21,6 +21,7 @@ pub(crate) struct File {
     trusted_proxy: Vec<String>,
     workers: Option<usize>,
     lease_seconds: Option<u64>,
+    destination_length_max: Option<usize>,
 }
 
 /// The settings file that is read when none is named, if it is there.
@@ -61,6 +62,20 @@ impl File {
         match seconds {
             Some(0) => Err(usage("a lease lasts at least one second")),
             seconds => Ok(seconds.map(Duration::from_secs)),
+        }
+    }
+
+    /// The longest destination, in characters; `CROSSDOCK_DESTINATION_LENGTH_MAX` over the file.
+    pub(crate) fn destination_length_max(&self) -> anyhow::Result<usize> {
+        let characters = match std::env::var("CROSSDOCK_DESTINATION_LENGTH_MAX") {
+            Ok(text) => {
+                Some(text.parse().map_err(|_| usage("CROSSDOCK_DESTINATION_LENGTH_MAX is not a number"))?)
+            }
+            Err(_) => self.destination_length_max,
+        };
+        match characters {
+            Some(0) => Err(usage("a destination has at least one character")),
+            characters => Ok(characters.unwrap_or(links::DESTINATION_LENGTH_MAX)),
         }
     }
 

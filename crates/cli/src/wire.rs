@@ -74,13 +74,15 @@ pub(crate) fn parts(
     database: &Database,
     source: &SourceArgs,
     limits: Limits,
+    destination_length_max: usize,
     registry: &mut Registry,
     after_commit: AfterCommit,
 ) -> Parts {
     let store = Store::new(database.clone());
     let vault = Arc::new(Vault::default());
     let vendors: Vec<Arc<dyn Vendor>> = vec![Arc::new(BitlyVendor::new(source.clone()))];
-    let kind = ImportKind::new(database.clone(), vendors.clone(), vault.clone(), after_commit);
+    let kind = ImportKind::new(database.clone(), vendors.clone(), vault.clone(), after_commit)
+        .destination_length_max(destination_length_max);
     let mut kinds: Vec<Arc<dyn engine::Kind>> = vec![Arc::new(kind)];
     if database.kind() == db::Kind::Postgres {
         kinds.push(Arc::new(ledger::LedgerKind::new(database.clone())));
@@ -119,7 +121,12 @@ pub(crate) struct ServerParts {
 }
 
 /// Builds everything that a server needs.
-pub(crate) fn server(database: &Database, source: &SourceArgs, limits: Limits) -> ServerParts {
+pub(crate) fn server(
+    database: &Database,
+    source: &SourceArgs,
+    limits: Limits,
+    destination_length_max: usize,
+) -> ServerParts {
     let mut registry = Registry::default();
     let metrics = http_room::Metrics::register(&mut registry);
     let clock: Arc<dyn http_room::Clock> = Arc::new(http_room::SystemClock);
@@ -129,7 +136,7 @@ pub(crate) fn server(database: &Database, source: &SourceArgs, limits: Limits) -
         let redirects = redirects.clone();
         Arc::new(move |written| redirects.imported(written))
     };
-    let jobs = parts(database, source, limits, &mut registry, after_commit);
+    let jobs = parts(database, source, limits, destination_length_max, &mut registry, after_commit);
     let http = http_room::Parts {
         database: database.clone(),
         redirects,

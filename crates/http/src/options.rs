@@ -22,12 +22,20 @@ pub struct ServerOptions {
     pub trusted_proxies: TrustedProxies,
     /// Signs the links to progress pages.
     pub page_key: PageKey,
+    /// The longest destination that the API takes, in characters. Longer ones that are there already redirect.
+    pub destination_length_max: usize,
 }
 
 impl ServerOptions {
     /// The usual: no admin host of its own, no trusted proxy.
     pub fn new(public_url: Url, page_key: PageKey) -> Self {
-        Self { public_url, admin_host: None, trusted_proxies: TrustedProxies::default(), page_key }
+        Self {
+            public_url,
+            admin_host: None,
+            trusted_proxies: TrustedProxies::default(),
+            page_key,
+            destination_length_max: links::DESTINATION_LENGTH_MAX,
+        }
     }
 
     /// Without a slash at its end.

@@ -27,6 +27,7 @@ pub struct ImportKind {
     vendors: Vec<Arc<dyn Vendor>>,
     vault: Arc<Vault>,
     after_commit: AfterCommit,
+    destination_length_max: usize,
 }
 
 impl ImportKind {
@@ -37,7 +38,14 @@ impl ImportKind {
         vault: Arc<Vault>,
         after_commit: AfterCommit,
     ) -> Self {
-        Self { database, vendors, vault, after_commit }
+        let destination_length_max = links::DESTINATION_LENGTH_MAX;
+        Self { database, vendors, vault, after_commit, destination_length_max }
+    }
+
+    /// Takes destinations of up to so many characters, instead of [`links::DESTINATION_LENGTH_MAX`].
+    #[must_use]
+    pub fn destination_length_max(self, characters: usize) -> Self {
+        Self { destination_length_max: characters, ..self }
     }
 
     fn vendor(&self, word: &str) -> Option<&Arc<dyn Vendor>> {
@@ -105,7 +113,7 @@ impl Kind for ImportKind {
             routes: routes.clone(),
             left_behind: Arc::default(),
         };
-        let preparer = Preparer::new(vendor.mapper(), routes);
+        let preparer = Preparer::new(vendor.mapper(), routes, self.destination_length_max);
         Ok(Arc::new(LinkSink::new(preparer, rules, self.after_commit.clone(), self.database.clone())))
     }
 

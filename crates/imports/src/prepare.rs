@@ -46,13 +46,15 @@ pub(crate) struct Preparer {
     pub(crate) mapper: Arc<dyn Mapper>,
     pub(crate) routes: Arc<Routes>,
     pub(crate) vendor_tag: Name,
+    /// The longest destination that is taken, in characters.
+    pub(crate) destination_length_max: usize,
 }
 
 impl Preparer {
-    pub(crate) fn new(mapper: Arc<dyn Mapper>, routes: Arc<Routes>) -> Self {
+    pub(crate) fn new(mapper: Arc<dyn Mapper>, routes: Arc<Routes>, destination_length_max: usize) -> Self {
         let vendor_tag =
             Name::new(&format!("imported:{}", mapper.vendor())).expect("a vendor's word is short and plain");
-        Self { mapper, routes, vendor_tag }
+        Self { mapper, routes, vendor_tag, destination_length_max }
     }
 
     pub(crate) fn prepare(&self, record: &StagedRecord, now: Timestamp) -> Prepared {
@@ -101,7 +103,7 @@ impl Preparer {
             Ok(source) => source,
             Err(error) => return fail("invalid_source_id", error.to_string()),
         };
-        let destination = match Destination::new(link.destination.clone()) {
+        let destination = match self.destination(&link.destination) {
             Ok(destination) => destination,
             Err(error) => return fail(destination_code(&error), format!("{label}: {error}")),
         };
@@ -141,6 +143,10 @@ impl Preparer {
             undated: known_time.is_none(),
             left_behind,
         }))
+    }
+
+    fn destination(&self, url: &str) -> Result<Destination, DestinationError> {
+        Destination::with_limit(url, self.destination_length_max)
     }
 
     /// The places a link wants, each once, and the addresses that go nowhere.
@@ -205,7 +211,7 @@ impl Preparer {
         });
         let mut url = |field: &str, url: Option<String>| {
             let url = url?;
-            match Destination::new(url.clone()) {
+            match self.destination(&url) {
                 Ok(url) => Some(url),
                 Err(error) => {
                     left.push(format!("{field} '{}' ({error})", excerpt(&url)));
@@ -218,7 +224,7 @@ impl Preparer {
         let android_url = url("android_url", link.android_url);
         let mut geo = Geo::default();
         for (country, url) in &link.geo {
-            if let Err(error) = geo.insert(country, url) {
+            if let Err(error) = geo.insert_with_limit(country, url, self.destination_length_max) {
                 left.push(error.to_string());
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::destination::shown;
-use crate::{Destination, DestinationError};
+use crate::{DESTINATION_LENGTH_MAX, Destination, DestinationError};
 
 /// A country's code of two letters, in upper case (ISO 3166-1 alpha-2). Whether the country exists is not known here.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,11 +69,19 @@ impl Geo {
     /// # Errors
     /// [`GeoError`] names the country and what was given; then nothing is added.
     pub fn insert(&mut self, country: &str, url: &str) -> Result<(), GeoError> {
+        self.insert_with_limit(country, url, DESTINATION_LENGTH_MAX)
+    }
+
+    /// As [`Geo::insert`], with another limit of characters.
+    ///
+    /// # Errors
+    /// As [`Geo::insert`].
+    pub fn insert_with_limit(&mut self, country: &str, url: &str, limit: usize) -> Result<(), GeoError> {
         let country = Country::new(country).ok_or_else(|| GeoError::Country(shown(country)))?;
         if self.0.contains_key(&country) {
             return Err(GeoError::Twice(country));
         }
-        let destination = Destination::new(url).map_err(|reason| GeoError::Destination {
+        let destination = Destination::with_limit(url, limit).map_err(|reason| GeoError::Destination {
             country,
             given: shown(url),
             reason,

@@ -84,7 +84,9 @@ async fn journey(
     let simulator = Server::start(([127, 0, 0, 1], 0).into(), account, plan, Options::default()).await?;
     let source = SourceArgs { base_url: Some(simulator.base_url()), pace: Some(Pace::None) };
     say(format!("a simulated Bitly account with {} links answers at {}", args.count, simulator.base_url()));
-    let parts = wire::server(&database, &source, wire::limits(&database, file.lease()?, None));
+    let limits = wire::limits(&database, file.lease()?, None);
+    let longest = file.destination_length_max()?;
+    let parts = wire::server(&database, &source, limits, longest);
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen on 127.0.0.1")?;
     let listen = listener.local_addr()?;
     let stop = stop_on_signal()?;

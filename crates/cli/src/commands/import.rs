@@ -80,7 +80,9 @@ pub(super) async fn run(args: &Import, address: &Address, file: &File) -> anyhow
     make_domains(&database, &workspace, &wanted).await?;
     let mut registry = Registry::default();
     let limits = wire::limits(&database, file.lease()?, file.workers());
-    let parts = wire::parts(&database, &args.source, limits, &mut registry, imports::sink::no_caches());
+    let longest = file.destination_length_max()?;
+    let no_caches = imports::sink::no_caches();
+    let parts = wire::parts(&database, &args.source, limits, longest, &mut registry, no_caches);
     let new = NewImport {
         workspace_id: workspace.id,
         vendor: "bitly".into(),

@@ -23,8 +23,9 @@ pub(super) async fn run(args: &Job, address: &Address, file: &File) -> anyhow::R
     }
     let mut registry = Registry::default();
     let limits = wire::limits(&database, None, None);
-    let parts =
-        wire::parts(&database, &SourceArgs::default(), limits, &mut registry, imports::sink::no_caches());
+    let longest = links::DESTINATION_LENGTH_MAX;
+    let no_caches = imports::sink::no_caches();
+    let parts = wire::parts(&database, &SourceArgs::default(), limits, longest, &mut registry, no_caches);
     let imports = &parts.imports;
     match &args.action {
         JobAction::List => list(&database, imports, args.json).await,
@@ -189,7 +190,9 @@ async fn resume(args: &JobResume, database: &Database, file: &File, json: bool) 
     let id = id(&args.id)?;
     let mut registry = Registry::default();
     let limits = wire::limits(database, file.lease()?, file.workers());
-    let parts = wire::parts(database, &args.source, limits, &mut registry, imports::sink::no_caches());
+    let longest = file.destination_length_max()?;
+    let no_caches = imports::sink::no_caches();
+    let parts = wire::parts(database, &args.source, limits, longest, &mut registry, no_caches);
     let report = parts.imports.get(None, id).await.map_err(person)?;
     let _lock = match lock::take(database, "job resume", None)? {
         Taken::Ours(lock) => lock,

@@ -24,7 +24,8 @@ pub(super) async fn run(args: &Serve, address: &Address, file: &File) -> anyhow:
     let database = open(address).await?;
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     let bound = listener.local_addr()?;
-    let options = options(args, bound)?;
+    let options =
+        ServerOptions { destination_length_max: file.destination_length_max()?, ..options(args, bound)? };
     let _lock = match lock::take(&database, "serve", Some(options.public_url.as_str().trim_end_matches('/')))?
     {
         Taken::Ours(lock) => lock,
@@ -35,7 +36,7 @@ pub(super) async fn run(args: &Serve, address: &Address, file: &File) -> anyhow:
     };
     first_token(&database).await?;
     let limits = wire::limits(&database, file.lease()?, args.workers);
-    let parts = wire::server(&database, &args.source, limits);
+    let parts = wire::server(&database, &args.source, limits, options.destination_length_max);
     let stop = stop_on_signal()?;
     let runner = {
         let (runner, stop) = (parts.jobs.runner.clone(), stop.clone());

@@ -18,8 +18,9 @@ pub(super) async fn run(args: &Worker, address: &Address, file: &File) -> anyhow
     let database = open(address).await?;
     let limits = wire::limits(&database, file.lease()?, args.workers.or(file.workers()));
     let mut registry = Registry::default();
-    let parts =
-        wire::parts(&database, &SourceArgs::default(), limits, &mut registry, imports::sink::no_caches());
+    let longest = file.destination_length_max()?;
+    let no_caches = imports::sink::no_caches();
+    let parts = wire::parts(&database, &SourceArgs::default(), limits, longest, &mut registry, no_caches);
     let stop = stop_on_signal()?;
     say(format!("working on the jobs of {address}; Ctrl-C stops at the next safe point"));
     parts.runner.run(stop).await;

@@ -51,6 +51,8 @@ pub(crate) struct Api {
     pub(crate) own_hosts: Vec<String>,
     /// The scheme of short URLs in answers: the public URL's.
     pub(crate) scheme: String,
+    /// The longest destination, in characters.
+    pub(crate) destination_length_max: usize,
 }
 
 /// What handlers take as their state.
@@ -68,6 +70,7 @@ pub(crate) fn router(options: &ServerOptions, parts: &Parts) -> Router {
         page_key: options.page_key.clone(),
         own_hosts: options.own_hosts(),
         scheme: options.public_url.scheme().to_owned(),
+        destination_length_max: options.destination_length_max,
     });
     let around = middleware::Around { rendering: api.rendering.clone(), metrics: parts.metrics.clone() };
     Router::new()

@@ -340,3 +340,29 @@ db::on_both!(a_domain_is_added_and_served_at_once, [&links::ROOM], |database: db
     }
     server.stop().await;
 });
+
+db::on_both!(
+    a4_57_the_longest_destination_is_a_setting,
+    [&links::ROOM],
+    |database: db::Database| async move {
+        let of = |length: usize| format!("https://example.com/{}", "x".repeat(length - 20));
+        let adjust = |options: &mut crossdock_http::ServerOptions| options.destination_length_max = 33_000;
+        let server = Server::with(database, links::DomainSettings::default(), adjust).await;
+        let body = |slug: &str, length: usize| {
+            serde_json::json!({"slug": slug, "destination_url": of(length), "ios_url": of(length), "geo": {"DE": of(length)}})
+            .to_string()
+        };
+        let made = server.api("POST", "/v1/links", &body("long", 33_000)).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        assert_eq!(server.get("/long").await.location(), Some(of(33_000).as_str()), "it is returned whole");
+        let refused = server.api("POST", "/v1/links", &body("longer", 33_001)).await.json();
+        let pointers: Vec<&str> = refused["errors"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|error| error["pointer"].as_str().unwrap())
+            .collect();
+        assert_eq!(pointers, ["/destination_url", "/ios_url", "/geo/DE"]);
+        server.stop().await;
+    }
+);

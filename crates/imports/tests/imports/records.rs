@@ -4,7 +4,7 @@ use db::Timestamp;
 use engine::Status;
 use links::{Slug, State};
 
-use crate::world::{Record, counters, import_test, record, told};
+use crate::world::{Record, World, counters, import_test, record, told};
 
 /// A page of records under test between two good ones, which must come over whatever happens in between.
 fn between(records: Vec<Record>) -> Vec<Record> {
@@ -313,10 +313,31 @@ import_test!(a_link_that_lost_several_addresses_names_the_reason_of_each, world,
     assert_eq!((report.imported, report.failed, report.slugs), (0, 2, 1));
     let log = world.log(&report).await;
     assert_eq!(log[0].reason, "vendor_domain", "the code is that of the worst, the last of equals");
-    for told in ["par.cel/x stands on", "old.example.com/robots.txt: ", "(reserved_slug)", "'a?b'", "(invalid_slug)"] {
+    for told in
+        ["par.cel/x stands on", "old.example.com/robots.txt: ", "(reserved_slug)", "'a?b'", "(invalid_slug)"]
+    {
         assert!(log[0].detail.contains(told), "{told}: {}", log[0].detail);
     }
     assert_eq!(log[1].detail.matches("stands on a domain of the vendor").count(), 10);
     assert!(log[1].detail.ends_with("; and 5 more"), "{}", log[1].detail);
     assert!(world.verify(&report).await.holds);
 });
+
+db::on_both!(
+    a4_57_the_longest_destination_is_a_setting,
+    [&engine::ROOM, &links::ROOM, &crossdock_imports::ROOM],
+    |database: db::Database| async move {
+        let of = |length: usize| format!("https://example.com/{}", "x".repeat(length - 20));
+        let world = World::taking(database, crate::world::limits(), 40_000).await;
+        world.account.set(&[
+            record("fits", "old.example.com/fits", &of(40_000)),
+            record("not", "old.example.com/not", &of(40_001)),
+        ]);
+        let report = world.import().await;
+        assert_eq!((report.imported, report.failed), (1, 1));
+        assert_eq!(world.reasons(&report).await, [told("not", "failed", "destination_too_long")]);
+        assert_eq!(world.leads("fits").await, Some(of(40_000)));
+        assert!(world.verify(&report).await.holds);
+        world.stop().await;
+    }
+);

@@ -29,7 +29,7 @@ pub(crate) async fn handle(
         ));
     }
     let host = fields.domain.take();
-    let edit = complete(fields)?;
+    let edit = complete(fields, api.destination_length_max)?;
     let (Some(destination), slug) = (edit.destination.clone(), edit.slug.clone()) else {
         return Err(Problem::internal("a checked body has no destination"));
     };
@@ -60,10 +60,10 @@ pub(crate) async fn handle(
     Ok((StatusCode::CREATED, headers, axum::Json(view)).into_response())
 }
 
-fn complete(fields: Fields) -> Result<super::fields::Edit, Problem> {
+fn complete(fields: Fields, longest: usize) -> Result<super::fields::Edit, Problem> {
     let missing = fields.destination_url.is_none();
     let required = || FieldError::new("/destination_url", "missing_field", "a link needs a destination_url");
-    match fields.check() {
+    match fields.check(longest) {
         Ok(edit) if !missing => Ok(edit),
         Ok(_) => Err(Problem::validation(vec![required()])),
         Err(mut errors) => {

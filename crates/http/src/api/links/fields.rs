@@ -100,12 +100,13 @@ impl Errors {
 }
 
 impl Fields {
-    /// Checks every field.
+    /// Checks every field; destinations may have up to `longest` characters.
     ///
     /// # Errors
     /// All that is wrong.
-    pub(crate) fn check(self) -> Result<Edit, Vec<FieldError>> {
+    pub(crate) fn check(self, longest: usize) -> Result<Edit, Vec<FieldError>> {
         let mut errors = Errors::default();
+        let destination = |url: String| Destination::with_limit(url, longest);
         let name = |text: String| Name::new(&text);
         let text = |text: String| Ok::<_, std::convert::Infallible>(Text::new(text));
         let json = |map: BTreeMap<String, String>| Json::new(serde_json::to_string(&map).unwrap_or_default());
@@ -117,9 +118,9 @@ impl Fields {
             tags = Some(checked.collect());
         }
         let edit = Edit {
-            destination: self.destination_url.and_then(|url| {
-                errors.keep("/destination_url", "invalid_destination", Destination::new(url))
-            }),
+            destination: self
+                .destination_url
+                .and_then(|url| errors.keep("/destination_url", "invalid_destination", destination(url))),
             slug: self.slug.and_then(|slug| errors.keep("/slug", "invalid_slug", usable(&slug))),
             title: errors.field("/title", "invalid_text", self.title, text),
             notes: errors.field("/notes", "invalid_text", self.notes, text),
@@ -135,20 +136,10 @@ impl Fields {
             enabled: self.enabled,
             archived: self.archived,
             expires_at: self.expires_at,
-            expired_url: errors.field(
-                "/expired_url",
-                "invalid_destination",
-                self.expired_url,
-                Destination::new,
-            ),
-            ios_url: errors.field("/ios_url", "invalid_destination", self.ios_url, Destination::new),
-            android_url: errors.field(
-                "/android_url",
-                "invalid_destination",
-                self.android_url,
-                Destination::new,
-            ),
-            geo: self.geo.map(|given| given.map(|targets| countries(&mut errors, &targets))),
+            expired_url: errors.field("/expired_url", "invalid_destination", self.expired_url, destination),
+            ios_url: errors.field("/ios_url", "invalid_destination", self.ios_url, destination),
+            android_url: errors.field("/android_url", "invalid_destination", self.android_url, destination),
+            geo: self.geo.map(|given| given.map(|targets| countries(&mut errors, &targets, longest))),
             utm: errors.field("/utm", "invalid_json", self.utm, json),
             external_id: errors.field("/external_id", "invalid_name", self.external_id, name),
         };
@@ -157,10 +148,10 @@ impl Fields {
 }
 
 /// Every country is checked, so that a caller learns of all that are wrong.
-fn countries(errors: &mut Errors, targets: &BTreeMap<String, String>) -> Geo {
+fn countries(errors: &mut Errors, targets: &BTreeMap<String, String>, longest: usize) -> Geo {
     let mut geo = Geo::default();
     for (country, url) in targets {
-        if let Err(error) = geo.insert(country, url) {
+        if let Err(error) = geo.insert_with_limit(country, url, longest) {
             let code = match error {
                 GeoError::Destination { .. } => "invalid_destination",
                 GeoError::Country(_) | GeoError::Twice(_) => "invalid_country",

@@ -27,7 +27,7 @@ pub(crate) async fn handle(
     let id = id(&text)?;
     let expected = version::expected(&headers, fields.version)?;
     let host = fields.domain.take();
-    let edit = fields.check().map_err(Problem::validation)?;
+    let edit = fields.check(api.destination_length_max).map_err(Problem::validation)?;
     let slug = edit.slug.clone();
     if slug.is_none() && host.is_some() {
         return Err(Problem::field(

@@ -86,6 +86,11 @@ impl Deref for World {
 
 impl World {
     pub(crate) async fn new(database: Database, limits: Limits) -> Self {
+        Self::taking(database, limits, links::DESTINATION_LENGTH_MAX).await
+    }
+
+    /// A world whose imports take destinations of up to so many characters.
+    pub(crate) async fn taking(database: Database, limits: Limits, longest: usize) -> Self {
         let mut tx = database.begin().await.unwrap();
         let (workspace, _) = links::ensure_default_workspace(&mut tx, now()).await.unwrap();
         let host = Host::new(HOST).unwrap();
@@ -107,7 +112,8 @@ impl World {
                 }
             })
         };
-        let kind = ImportKind::new(database.clone(), vendors.clone(), vault.clone(), after_commit);
+        let kind = ImportKind::new(database.clone(), vendors.clone(), vault.clone(), after_commit)
+            .destination_length_max(longest);
         let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
         let runner = Runner::new(store.clone(), vec![Arc::new(kind)], limits, metrics);
         let nudge = {
