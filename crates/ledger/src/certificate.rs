@@ -460,12 +460,11 @@ async fn from_target(
             _ => foreign.push((reference, id)),
         }
     }
-    doubles(conn, certificate).await?;
     strangers(conn, declared, declaration, foreign, certificate).await?;
-    let (high, low, negative): (Option<String>, Option<String>, i64) = sqlx::query_as(
+    let (high, low, negative, rows): (Option<String>, Option<String>, i64, i64) = sqlx::query_as(
         "SELECT sum(('x' || encode(substring(f._digest FOR 8), 'hex'))::bit(64)::bigint::numeric)::text,
             sum(('x' || encode(substring(f._digest FROM 9), 'hex'))::bit(64)::bigint::numeric)::text,
-            count(*) FILTER (WHERE get_byte(f._digest, 8) >= 128)
+            count(*) FILTER (WHERE get_byte(f._digest, 8) >= 128), count(*)
         FROM found f JOIN expected e ON e.reference = f._reference",
     )
     .persistent(false)
@@ -473,6 +472,10 @@ async fn from_target(
     .await
     .map_err(db::Error::from)?;
     let hash = joined(high.as_deref(), low.as_deref(), negative);
+    // Only where there are more rows than records are some doubled.
+    if rows + certificate.lost.count > certificate.standing {
+        doubles(conn, certificate).await?;
+    }
     let mut totals = BTreeMap::new();
     for (number, sum) in sums {
         for (by, total) in sum_of(conn, sum).await? {

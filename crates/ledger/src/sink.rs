@@ -5,7 +5,7 @@
 //! declaration's proof gives back from the rows with those that came. Only where a row was there already does a second
 //! statement look at the rows and tell `unchanged` from a conflict.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -52,7 +52,8 @@ struct Staged {
     /// One for each record that was given.
     records: Vec<Read>,
     copy: Vec<u8>,
-    rows: usize,
+    /// Indexes of the records in the COPY.
+    rows: Vec<i32>,
 }
 
 enum Read {
@@ -121,7 +122,7 @@ impl LedgerSink {
         let Conn::Postgres(pg) = tx.conn() else { return Err(not_postgres()) };
         let conn = pg.conn;
         let mut fates = HashMap::new();
-        if staged.rows > 0 {
+        if !staged.rows.is_empty() {
             fates = self.settle(conn, &mut staged).await?;
             // Parts of a chunk share one transaction, and each makes its own table.
             simple(conn, "DROP TABLE staged").await?;
@@ -214,30 +215,30 @@ impl LedgerSink {
             }
             rows.push(Some(row));
         }
-        let mut count = 0;
+        let mut indexes = Vec::with_capacity(read.len());
         let records = read
             .into_iter()
             .zip(rows)
             .enumerate()
             .map(|(index, (settled, row))| match (settled, row) {
                 (None, Some(row)) => {
-                    count += 1;
+                    let index = i32::try_from(index).expect("a chunk has fewer records");
+                    indexes.push(index);
                     Read::Row(Box::new(self.pack(&mut copy, index, row)))
                 }
                 (Some(written), _) => Read::Settled(Box::new(written)),
                 (None, None) => unreachable!("a record that is not read is settled"),
             })
             .collect();
-        Staged { records, copy: copy.finish(), rows: count }
+        Staged { records, copy: copy.finish(), rows: indexes }
     }
 
-    fn pack(&self, copy: &mut CopyRows, index: usize, row: Row<'_>) -> ReadRow {
+    fn pack(&self, copy: &mut CopyRows, index: i32, row: Row<'_>) -> ReadRow {
         let reference = self.declaration.reference.of(&row.id);
         let came = proof::digest(self.proved.iter().map(|index| &row.values[*index]));
         copy.row();
-        copy.int(i32::try_from(index).expect("a chunk has fewer records"));
+        copy.int(index);
         copy.field(reference.as_bytes());
-        copy.field(&came);
         for value in &row.values {
             copy.value(value);
         }
@@ -303,7 +304,7 @@ impl LedgerSink {
             };
             fates.extend(bad.iter().map(|(record, fate)| (*record, fate.clone())));
             simple(conn, "SAVEPOINT ledger").await?;
-            match self.write_fates(conn, &mut fates, look, staged.rows).await? {
+            match self.write_fates(conn, &mut fates, look, &staged.rows).await? {
                 Wrote::All => {
                     simple(conn, "RELEASE SAVEPOINT ledger").await?;
                     return Ok(fates);
@@ -323,77 +324,98 @@ impl LedgerSink {
         conn: &mut PgConnection,
         fates: &mut HashMap<i32, Fate>,
         looked: bool,
-        rows: usize,
+        rows: &[i32],
     ) -> Result<Wrote, SinkError> {
         let chosen = |wanted: fn(&Fate) -> bool, fates: &HashMap<i32, Fate>| -> Vec<i32> {
             fates.iter().filter(|(_, fate)| wanted(fate)).map(|(record, _)| *record).collect()
         };
+        let inserts: Vec<i32> = if looked {
+            chosen(|fate| matches!(fate, Fate::Insert), fates)
+        } else {
+            rows.iter().copied().filter(|record| !fates.contains_key(record)).collect()
+        };
+        let updates = chosen(|fate| matches!(fate, Fate::Update), fates);
         let mut unlike = HashMap::new();
-        let inserts = looked.then(|| chosen(|fate| matches!(fate, Fate::Insert), fates));
-        let done = chosen(|fate| matches!(fate, Fate::Done(..)), fates);
-        if inserts.as_ref().is_none_or(|inserts| !inserts.is_empty()) {
-            let told = told(conn, &self.statements.insert, inserts.as_deref(), &done).await?;
-            let whole = told.first().is_none_or(|row| row.written == row.eligible);
-            if !whole {
+        for (statement, records, named, outcome) in [
+            (&self.statements.insert, inserts, looked, Outcome::Imported),
+            (&self.statements.update, updates, true, Outcome::Updated),
+        ] {
+            if records.is_empty() {
+                continue;
+            }
+            let done = chosen(|fate| matches!(fate, Fate::Done(..)), fates);
+            let told = Told::of(conn, statement, named.then_some(&records), &done).await?;
+            if !self.judge(conn, told, &records, outcome, fates, &mut unlike).await? {
                 return Ok(Wrote::Less);
             }
-            self.judge(conn, told, fates, Outcome::Imported, &mut unlike).await?;
-        }
-        let updates = chosen(|fate| matches!(fate, Fate::Update), fates);
-        if !updates.is_empty() {
-            let told = told(conn, &self.statements.update, Some(&updates), &done).await?;
-            self.judge(conn, told, fates, Outcome::Updated, &mut unlike).await?;
         }
         if !unlike.is_empty() {
             return Ok(Wrote::Unlike(unlike));
         }
-        if fates.len() < rows {
-            return Err(SinkError::Fatal(format!(
-                "the statements told of {} of {rows} records",
-                fates.len()
-            )));
+        if fates.len() < rows.len() {
+            let text = format!("the statements told of {} of {} records", fates.len(), rows.len());
+            return Err(SinkError::Fatal(text));
         }
         Ok(Wrote::All)
     }
 
-    /// Turns what a writing statement told into fates. What was written and is not what came goes into `unlike`.
+    /// Turns what a writing statement told into fates of the records that it was to write. `false`: it did not write all of
+    /// them. What was written and is not what came goes into `unlike`.
     async fn judge(
         &self,
         conn: &mut PgConnection,
-        told: Vec<Told>,
-        fates: &mut HashMap<i32, Fate>,
+        told: Told,
+        records: &[i32],
         outcome: Outcome,
+        fates: &mut HashMap<i32, Fate>,
         unlike: &mut HashMap<i32, Fate>,
-    ) -> Result<(), SinkError> {
-        let mut differ = BTreeSet::new();
+    ) -> Result<bool, SinkError> {
+        let chosen: HashSet<i32> = records.iter().copied().collect();
         // One row that is refused refuses its record, whatever its other rows say.
-        for row in &told {
-            if !matches!(fates.get(&row.record), Some(Fate::Done(..)))
-                && let Some(fate) = row.refusal()
-            {
+        let mut refused = HashSet::new();
+        for row in told.rows.iter().filter(|row| chosen.contains(&row.record)) {
+            if let Some(fate) = refusal(row.mapped, row.reject.as_deref(), row.filter.as_deref()) {
+                refused.insert(row.record);
                 fates.insert(row.record, fate);
             }
         }
-        for row in told {
-            let rows = match (fates.get(&row.record), outcome) {
-                (Some(Fate::Done(done, _, rows)), _) if *done == outcome => rows + 1,
-                (Some(Fate::Done(..)), _) => continue,
-                (Some(Fate::Update), Outcome::Imported) | (Some(Fate::Insert), Outcome::Updated) => continue,
-                _ => 1,
-            };
-            if row.proved {
-                fates.insert(row.record, Fate::Done(outcome, None, rows));
-            } else {
-                differ.insert(row.record);
-            }
+        let aside = |record: &i32| !chosen.contains(record) || refused.contains(record);
+        let left = told.rows.iter().filter(|row| row.mapped && aside(&row.record)).count();
+        if told.written != told.mapped - i64::try_from(left).unwrap_or(i64::MAX) {
+            return Ok(false);
         }
+        let differ: BTreeSet<i32> =
+            told.rows.iter().map(|row| row.record).filter(|record| !aside(record)).collect();
         if !differ.is_empty() {
-            let records: Vec<i32> = differ.into_iter().collect();
-            for (record, reason) in self.differences(conn, &records).await? {
+            let differ: Vec<i32> = differ.into_iter().collect();
+            for (record, reason) in self.differences(conn, &differ).await? {
                 unlike.insert(record, Fate::Done(Outcome::Failed, Some(reason), 0));
             }
+            return Ok(true);
         }
-        Ok(())
+        let whole: Vec<i32> = records.iter().copied().filter(|record| !refused.contains(record)).collect();
+        let counts = if told.written == i64::try_from(whole.len()).unwrap_or(i64::MAX) {
+            HashMap::new()
+        } else {
+            self.row_counts(conn).await?
+        };
+        for record in whole {
+            fates.insert(record, Fate::Done(outcome, None, counts.get(&record).copied().unwrap_or(1)));
+        }
+        Ok(true)
+    }
+
+    /// How many rows the map makes of each record.
+    async fn row_counts(&self, conn: &mut PgConnection) -> Result<HashMap<i32, u32>, SinkError> {
+        let rows: Vec<(i32, i64)> = sqlx::query_as(AssertSqlSafe(self.statements.row_counts.clone()))
+            .persistent(false)
+            .fetch_all(conn)
+            .await
+            .map_err(refused)?;
+        Ok(rows
+            .into_iter()
+            .map(|(record, count)| (record, u32::try_from(count).unwrap_or(u32::MAX)))
+            .collect())
     }
 
     /// Why rows do not prove what came, by record.
@@ -489,21 +511,47 @@ enum Wrote {
     Unlike(HashMap<i32, Fate>),
 }
 
-#[derive(sqlx::FromRow)]
+/// What a writing statement tells: the rows of records that it did not write or that are not proved, how many rows it
+/// wrote, and how many the map gave.
 struct Told {
-    #[sqlx(rename = "_record")]
+    rows: Vec<ToldRow>,
+    written: i64,
+    mapped: i64,
+}
+
+struct ToldRow {
     record: i32,
     mapped: bool,
     reject: Option<String>,
     filter: Option<String>,
-    proved: bool,
-    written: i64,
-    eligible: i64,
 }
 
+type ToldColumns = (Option<i32>, Option<bool>, Option<String>, Option<String>, Option<i64>, Option<i64>);
+
 impl Told {
-    fn refusal(&self) -> Option<Fate> {
-        refusal(self.mapped, self.reject.as_deref(), self.filter.as_deref())
+    async fn of(
+        conn: &mut PgConnection,
+        statement: &str,
+        only: Option<&Vec<i32>>,
+        without: &[i32],
+    ) -> Result<Self, SinkError> {
+        let columns: Vec<ToldColumns> = sqlx::query_as(AssertSqlSafe(statement.to_owned()))
+            .persistent(false)
+            .bind(only)
+            .bind((!without.is_empty()).then_some(without))
+            .fetch_all(conn)
+            .await
+            .map_err(refused)?;
+        let mut told = Self { rows: Vec::new(), written: 0, mapped: 0 };
+        for (record, mapped, reject, filter, written, rows) in columns {
+            match record {
+                Some(record) => {
+                    told.rows.push(ToldRow { record, mapped: mapped.unwrap_or(false), reject, filter });
+                }
+                None => (told.written, told.mapped) = (written.unwrap_or(0), rows.unwrap_or(0)),
+            }
+        }
+        Ok(told)
     }
 }
 
@@ -518,21 +566,6 @@ struct Classified {
     ours: bool,
     differences: Option<String>,
     proved: bool,
-}
-
-async fn told(
-    conn: &mut PgConnection,
-    statement: &str,
-    only: Option<&[i32]>,
-    without: &[i32],
-) -> Result<Vec<Told>, SinkError> {
-    sqlx::query_as(AssertSqlSafe(statement.to_owned()))
-        .persistent(false)
-        .bind(only)
-        .bind((!without.is_empty()).then_some(without))
-        .fetch_all(conn)
-        .await
-        .map_err(refused)
 }
 
 /// The fate of a record that the map does not want.

@@ -37,12 +37,15 @@ pub struct Statements {
     pub create_staged: String,
     /// Fills it.
     pub copy_staged: String,
-    /// Inserts rows of the records in `$1` (all, if it is NULL) but those in `$2`, and tells what is not as it should be.
+    /// Inserts rows of the records in `$1` (all, if it is NULL) but those in `$2`. Gives the rows of records that are not
+    /// written or not proved, and how many rows were written and how many the map gave.
     pub insert: String,
     /// As `insert`, over rows that are there already.
     pub update: String,
     /// Tells for every mapped row whether it is in the target and how it differs.
     pub classify: String,
+    /// How many rows the map makes of each record.
+    pub row_counts: String,
     /// The proved fields of the records in `$1` as they are in the target, for messages.
     pub proof_of: String,
 }
@@ -61,14 +64,9 @@ pub fn target_name(declaration: &Declaration) -> String {
     }
 }
 
-/// The columns of `staged` with their types: number and reference of the record, the digest of what came, the fields, and
-/// the presence columns.
+/// The columns of `staged` with their types: number and reference of the record, the fields, and the presence columns.
 pub fn staged_columns(declaration: &Declaration) -> Vec<(String, &'static str)> {
-    let mut columns = vec![
-        ("_record".to_owned(), "integer"),
-        ("_reference".to_owned(), "text"),
-        ("_came".to_owned(), "bytea"),
-    ];
+    let mut columns = vec![("_record".to_owned(), "integer"), ("_reference".to_owned(), "text")];
     columns.extend(declaration.fields.iter().map(|(name, field)| (name.clone(), field.kind.sql())));
     columns.extend(declaration.fields.values().filter_map(|field| Some((field.presence.clone()?, "text"))));
     columns
@@ -105,6 +103,15 @@ fn canonical(column: &str, kind: FieldType) -> String {
     }
 }
 
+/// A proved value as it is compared with what was staged, while it is written: equal here if and only if its canonical
+/// text is. Cheaper than texts and digests, which the certificate takes.
+fn compared(column: &str, kind: FieldType) -> String {
+    match kind {
+        FieldType::Text | FieldType::Json => canonical(column, kind),
+        other => format!("{column}::{}", other.sql()),
+    }
+}
+
 /// The digest of a row of the proof, in SQL; the counterpart of [`crate::proof::digest`].
 pub fn digest(proved: &[(String, FieldType)], row: &str) -> String {
     let parts: Vec<String> = proved
@@ -133,6 +140,7 @@ impl Statements {
             insert: maker.write(OnConflict::Compare),
             update: maker.write(OnConflict::Update),
             classify: maker.classify(),
+            row_counts: format!("SELECT _record, count(*) FROM (\n{}\n) AS m GROUP BY 1", declaration.map),
             proof_of: maker.proof_of(),
         }
     }
@@ -156,7 +164,7 @@ impl Maker<'_> {
         if self.shape.filters { format!("{row}._filter::text") } else { "NULL::text".to_owned() }
     }
 
-    /// Rows of records of which no row is refused or left out.
+    /// Chosen records of which no row is refused or left out.
     fn eligible(&self) -> String {
         let mut left_out = Vec::new();
         if self.shape.rejects {
@@ -170,10 +178,26 @@ impl Maker<'_> {
             "($2::int[] IS NULL OR _record <> ALL($2))".to_owned(),
         ];
         if !left_out.is_empty() {
-            conditions
-                .push(format!("_record NOT IN (SELECT _record FROM mapped WHERE {})", left_out.join(" OR ")));
+            let some = left_out.join(" OR ");
+            conditions.push(format!("_record NOT IN (SELECT _record FROM mapped WHERE {some})"));
         }
-        format!("SELECT * FROM mapped WHERE {}", conditions.join(" AND "))
+        conditions.join(" AND ")
+    }
+
+    /// Whether a row of the proof gives back what was staged: value by value, as [`canonical`] would.
+    fn proved(&self) -> String {
+        let same: Vec<String> = self
+            .shape
+            .proved
+            .iter()
+            .map(|(name, kind)| {
+                let name = quoted(name);
+                let (back, came) =
+                    (compared(&format!("p.{name}"), *kind), compared(&format!("s.{name}"), *kind));
+                format!("{back} IS NOT DISTINCT FROM {came}")
+            })
+            .collect();
+        format!("(p._reference IS NOT NULL AND {})", same.join(" AND "))
     }
 
     fn write(&self, rule: OnConflict) -> String {
@@ -188,22 +212,22 @@ impl Maker<'_> {
         let mut sql = String::with_capacity(4096);
         write!(
             sql,
-            "WITH mapped AS MATERIALIZED (\n{map}\n), eligible AS MATERIALIZED ({eligible}), target AS (\
-             INSERT INTO {target} ({names}) SELECT {names} FROM eligible ORDER BY {key} \
+            "WITH mapped AS MATERIALIZED (\n{map}\n), target AS (\
+             INSERT INTO {target} ({names}) SELECT {names} FROM mapped WHERE {eligible} ORDER BY {key} \
              ON CONFLICT ({key}) {conflict} RETURNING *), proof AS (\n{proof}\n), \
-             proved AS (SELECT p._reference::text AS _reference, {digest} AS digest FROM proof p) \
-             SELECT s._record, m._record IS NOT NULL AS mapped, {reject} AS reject, {filter} AS filter, \
-             p.digest IS NOT DISTINCT FROM s._came AS proved, \
-             (SELECT count(*) FROM target) AS written, (SELECT count(*) FROM eligible) AS eligible \
-             FROM staged s LEFT JOIN mapped m ON m._record = s._record \
-             LEFT JOIN proved p ON p._reference = s._reference",
+             told AS (SELECT s._record, m._record IS NOT NULL AS mapped, {reject} AS reject, {filter} AS filter, \
+             {proved} AS proved FROM staged s LEFT JOIN mapped m ON m._record = s._record \
+             LEFT JOIN proof p ON p._reference::text = s._reference) \
+             SELECT _record, mapped, reject, filter, NULL::bigint AS written, NULL::bigint AS rows FROM told \
+             WHERE NOT (mapped AND reject IS NULL AND filter IS NULL AND proved) UNION ALL \
+             SELECT NULL, NULL, NULL, NULL, (SELECT count(*) FROM target), (SELECT count(*) FROM mapped)",
             map = self.declaration.map,
             eligible = self.eligible(),
             target = target_name(self.declaration),
             names = names.join(", "),
             key = key.join(", "),
             proof = self.declaration.proof,
-            digest = digest(&self.shape.proved, "p"),
+            proved = self.proved(),
             reject = self.reject("m"),
             filter = self.filter("m"),
         )
@@ -246,19 +270,18 @@ impl Maker<'_> {
         let differences =
             if differences.is_empty() { "'{}'::jsonb".to_owned() } else { differences.join(" || ") };
         format!(
-            "WITH mapped AS MATERIALIZED (\n{map}\n), {found}, target AS (SELECT * FROM found), proof AS (\n{proof}\n), \
-             proved AS (SELECT p._reference::text AS _reference, {digest} AS digest FROM proof p) \
+            "WITH mapped AS MATERIALIZED (\n{map}\n), {found}, target AS (SELECT * FROM found), proof AS (\n{proof}\n) \
              SELECT s._record, m._record IS NOT NULL AS mapped, {reject} AS reject, {filter} AS filter, \
              f._written_by IS NOT NULL AS found, \
              coalesce(age(f._written_by) <= age($1::text::xid8::xid), false) AS ours, \
              CASE WHEN f._written_by IS NULL THEN NULL ELSE nullif(({differences})::text, '{{}}') END AS differences, \
-             p.digest IS NOT DISTINCT FROM s._came AS proved \
+             {proved} AS proved \
              FROM staged s LEFT JOIN mapped m ON m._record = s._record LEFT JOIN found f ON {joined} \
-             LEFT JOIN proved p ON p._reference = s._reference",
+             LEFT JOIN proof p ON p._reference::text = s._reference",
             map = self.declaration.map,
             found = self.found(),
             proof = self.declaration.proof,
-            digest = digest(&self.shape.proved, "p"),
+            proved = self.proved(),
             reject = self.reject("m"),
             filter = self.filter("m"),
             joined = joined.join(" AND "),
