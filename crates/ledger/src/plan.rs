@@ -44,7 +44,7 @@ pub async fn shape(
     }
     key(conn, declaration, &columns, &mut problems).await?;
     let mut tx = conn.begin().await?;
-    tx.execute(AssertSqlSafe(sql::create_staged(declaration))).await?;
+    sqlx::raw_sql(AssertSqlSafe(sql::create_staged(declaration))).execute(&mut *tx).await?;
     let query = format!(
         "CREATE TEMP TABLE _mapped ON COMMIT DROP AS SELECT * FROM (\n{}\n) AS m WHERE false",
         declaration.map

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use db::{Conn, Tx};
 use engine::{ChunkContext, JobId, Outcome, Prepared, Reason, Sink, SinkError, StagedRecord, Written};
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
-use sqlx::{AssertSqlSafe, Executor as _};
 
 use crate::copy::CopyRows;
 use crate::declaration::{Declaration, OnConflict};
@@ -287,7 +287,10 @@ impl LedgerSink {
         conn: &mut PgConnection,
         staged: &mut Staged,
     ) -> Result<HashMap<i32, Fate>, SinkError> {
-        conn.execute(AssertSqlSafe(self.statements.create_staged.clone())).await.map_err(refused)?;
+        sqlx::raw_sql(AssertSqlSafe(self.statements.create_staged.clone()))
+            .execute(&mut *conn)
+            .await
+            .map_err(refused)?;
         let mut copy = conn.copy_in_raw(&self.statements.copy_staged).await.map_err(refused)?;
         copy.send(std::mem::take(&mut staged.copy)).await.map_err(refused)?;
         copy.finish().await.map_err(refused)?;

@@ -76,7 +76,11 @@ pub fn staged_columns(declaration: &Declaration) -> Vec<(String, &'static str)> 
 pub fn create_staged(declaration: &Declaration) -> String {
     let columns: Vec<String> =
         staged_columns(declaration).iter().map(|(name, kind)| format!("{} {kind}", quoted(name))).collect();
-    format!("CREATE TEMP TABLE staged ({}) ON COMMIT DROP", columns.join(", "))
+    // The server knows nothing of what a temporary table holds, and would sort it to join it.
+    format!(
+        "SET LOCAL enable_mergejoin = off; CREATE TEMP TABLE staged ({}) ON COMMIT DROP",
+        columns.join(", ")
+    )
 }
 
 /// A view `quarantined` for checks, so that they can leave out what quarantine explains: reference, id, code and detail of
@@ -107,7 +111,7 @@ fn canonical(column: &str, kind: FieldType) -> String {
 /// text is. Cheaper than texts and digests, which the certificate takes.
 fn compared(column: &str, kind: FieldType) -> String {
     match kind {
-        FieldType::Text | FieldType::Json => canonical(column, kind),
+        FieldType::Text => canonical(column, kind),
         other => format!("{column}::{}", other.sql()),
     }
 }
@@ -194,7 +198,14 @@ impl Maker<'_> {
                 let name = quoted(name);
                 let (back, came) =
                     (compared(&format!("p.{name}"), *kind), compared(&format!("s.{name}"), *kind));
-                format!("{back} IS NOT DISTINCT FROM {came}")
+                match kind {
+                    // Of equal images the texts are equal; they are made only where the images differ, which they may do
+                    // for reasons that no text shows.
+                    FieldType::Json => format!(
+                        "(record_image_eq(ROW({back}), ROW({came})) OR {back}::text IS NOT DISTINCT FROM {came}::text)"
+                    ),
+                    _ => format!("{back} IS NOT DISTINCT FROM {came}"),
+                }
             })
             .collect();
         format!("(p._reference IS NOT NULL AND {})", same.join(" AND "))
