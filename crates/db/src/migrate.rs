@@ -143,9 +143,9 @@ impl Database {
         };
         applied.is_ok_and(|applied| {
             room.migrations.iter().all(|migration| {
-                applied.iter().any(|(version, known)| {
-                    *version == migration.version && *known == checksum(migration)
-                })
+                applied
+                    .iter()
+                    .any(|(version, known)| *version == migration.version && *known == checksum(migration))
             })
         })
     }

@@ -51,9 +51,7 @@ mod resolve;
 
 mod store;
 
-pub use batch::{
-    BATCH_MAX, ImportedUpdate, Lost, Updated, insert_digested, insert_links, update_imported,
-};
+pub use batch::{BATCH_MAX, ImportedUpdate, Lost, Updated, insert_digested, insert_links, update_imported};
 pub use changes::{
     CHANGES_KEPT_SECONDS, CHANGES_MAX, Change, Changes, Mark, changes_mark, changes_since, purge_changes,
 };

@@ -15,8 +15,8 @@ use super::handoff::Handoff;
 use super::{Event, HostState, Shared, check, fetch, undo, work};
 use crate::failpoint;
 use crate::job::Mode;
-use crate::store::{chunks, jobs, pages, partitions};
 use crate::kind::Certified;
+use crate::store::{chunks, jobs, pages, partitions};
 use crate::{Job, JobEvent, JobId, Kind, Limits, Sink, SinkError, Source, SourceError, Status};
 
 /// Why a loop of a job cannot go on.
