@@ -10,8 +10,6 @@ CREATE TABLE crossdock.ledger_jobs (
     variables JSONB NOT NULL DEFAULT '{}',
     -- The transaction id at the start: rows of the target that are older are not the job's.
     begun_xid TEXT NOT NULL,
-    -- How many rows stood in the target then.
-    rows_before BIGINT NOT NULL,
     -- The closing proof that let the job complete, or kept it from it.
     certificate JSONB
 );

@@ -21,6 +21,7 @@ pub mod sql;
 pub mod store;
 
 mod copy;
+mod reconcile;
 
 pub use certificate::Certificate;
 pub use declaration::{Declaration, Folder, Problem, Variables};

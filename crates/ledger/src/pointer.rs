@@ -1,5 +1,6 @@
 //! JSON pointers (RFC 6901).
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A parsed JSON pointer.
@@ -44,6 +45,30 @@ impl Pointer {
     /// The names on the way.
     pub fn tokens(&self) -> &[String] {
         &self.0
+    }
+}
+
+/// Pointers as a walk over a document meets them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tree {
+    /// The pointers that end right here, by their place in the list that the tree was made of.
+    pub(crate) leaves: Vec<usize>,
+    /// What goes on below, by name.
+    pub(crate) children: BTreeMap<String, Tree>,
+}
+
+impl Tree {
+    /// Of pointers, in this order.
+    pub(crate) fn of<'p>(pointers: impl IntoIterator<Item = &'p Pointer>) -> Self {
+        let mut tree = Self::default();
+        for (index, pointer) in pointers.into_iter().enumerate() {
+            let mut node = &mut tree;
+            for token in pointer.tokens() {
+                node = node.children.entry(token.clone()).or_default();
+            }
+            node.leaves.push(index);
+        }
+        tree
     }
 }
 

@@ -1,6 +1,5 @@
 //! From the bytes of a record to typed values.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use engine::Reason;
@@ -10,21 +9,15 @@ use serde_json::value::RawValue;
 
 use crate::declaration::{Absent, Declaration, Field};
 use crate::field::{Value, cut};
+use crate::pointer::Tree;
 
 /// Reads records as the declaration says.
 #[derive(Debug, Clone)]
 pub struct RecordReader {
     fields: Vec<(String, Field)>,
     id: usize,
-    tree: Node,
-}
-
-/// Where the fields stand in a record.
-#[derive(Debug, Clone, Default)]
-struct Node {
-    /// Fields that stand right here.
-    leaves: Vec<usize>,
-    children: BTreeMap<String, Node>,
+    /// Where the fields stand in a record.
+    tree: Tree,
 }
 
 /// Which of the three cases a field is.
@@ -74,14 +67,7 @@ impl RecordReader {
     pub fn new(declaration: &Declaration) -> Self {
         let fields: Vec<(String, Field)> =
             declaration.fields.iter().map(|(name, field)| (name.clone(), field.clone())).collect();
-        let mut tree = Node::default();
-        for (index, (_, field)) in fields.iter().enumerate() {
-            let mut node = &mut tree;
-            for token in field.pointer.tokens() {
-                node = node.children.entry(token.clone()).or_default();
-            }
-            node.leaves.push(index);
-        }
+        let tree = Tree::of(fields.iter().map(|(_, field)| &field.pointer));
         let id = fields.iter().position(|(name, _)| *name == declaration.id).unwrap_or_default();
         Self { fields, id, tree }
     }
@@ -174,19 +160,19 @@ fn not_json(error: &serde_json::Error) -> Reason {
 const TWICE: &str = "stands twice in one object";
 
 /// Puts the tokens of a value where the fields want them.
-fn scatter<'a>(text: &'a str, node: &Node, tokens: &mut [Option<&'a str>]) -> Result<(), serde_json::Error> {
+fn scatter<'a>(text: &'a str, node: &Tree, tokens: &mut [Option<&'a str>]) -> Result<(), serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     deserializer.deserialize_any(Scatter { node, tokens })?;
     deserializer.end()
 }
 
 struct Scatter<'n, 't, 'a> {
-    node: &'n Node,
+    node: &'n Tree,
     tokens: &'t mut [Option<&'a str>],
 }
 
 impl<'a> Scatter<'_, '_, 'a> {
-    fn place<E: serde::de::Error>(&mut self, child: &Node, raw: &'a RawValue) -> Result<(), E> {
+    fn place<E: serde::de::Error>(&mut self, child: &Tree, raw: &'a RawValue) -> Result<(), E> {
         for leaf in &child.leaves {
             self.tokens[*leaf] = Some(raw.get());
         }

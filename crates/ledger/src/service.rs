@@ -1,9 +1,8 @@
 //! Making and finding ledger jobs.
 
-use db::{Conn, Database, Id};
+use db::{Conn, Database, Id, Timestamp};
 use engine::store::jobs;
 use engine::{Certified, JobId, Mode, NewJob};
-use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
 use crate::certificate::{self, Certificate};
@@ -34,6 +33,12 @@ pub enum Error {
     /// The database failed.
     #[error(transparent)]
     Db(#[from] db::Error),
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Db(error.into())
+    }
 }
 
 /// Makes ledger jobs and finds them.
@@ -76,10 +81,9 @@ impl Ledgers {
         };
         jobs::insert(tx.conn(), id, &job).await?;
         let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
-        let (begun, rows_before) = before(pg.conn, &declaration).await?;
+        let begun = begun(pg.conn).await?;
         let folder_hash = folder.hash();
-        let declared =
-            LedgerJob { name: declaration.name, folder, folder_hash, variables, begun, rows_before };
+        let declared = LedgerJob { name: declaration.name, folder, folder_hash, variables, begun };
         store::insert_job(pg.conn, id, &declared).await?;
         tx.commit().await?;
         Ok(id)
@@ -113,8 +117,7 @@ impl Ledgers {
         .bind(folder.hash())
         .bind(serde_json::to_string(variables).expect("texts are JSON"))
         .fetch_optional(pg.conn)
-        .await
-        .map_err(db::Error::from)?;
+        .await?;
         Ok(id.map(JobId))
     }
 
@@ -127,9 +130,20 @@ impl Ledgers {
         let mut tx = self.database.begin().await?;
         let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
         let shape = crate::plan::shape(pg.conn, &declaration, folder).await?.map_err(Error::Declaration)?;
-        let begun = before(pg.conn, &declaration).await?.0;
+        let begun = begun(pg.conn).await?;
         tx.rollback().await?;
         crate::preview::preview(&self.database, declaration, &shape, begun).await
+    }
+
+    /// When the job's latest chunk was settled.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn settled_at(&self, id: JobId) -> Result<Option<Timestamp>, Error> {
+        let mut reader = self.database.read().await?;
+        let Conn::Postgres(pg) = reader.conn() else { return Err(Error::NotPostgres) };
+        let latest = sqlx::query_scalar("SELECT max(settled_at) FROM crossdock.chunks WHERE job_id = $1");
+        Ok(latest.persistent(false).bind(id.0).fetch_one(pg.conn).await?)
     }
 
     /// The certificate with which the job completed, or that kept it from it.
@@ -144,8 +158,7 @@ impl Ledgers {
                 .persistent(false)
                 .bind(id.0)
                 .fetch_optional(pg.conn)
-                .await
-                .map_err(db::Error::from)?;
+                .await?;
         let damaged = |error: serde_json::Error| db::Error::Other(sqlx::Error::Decode(Box::new(error)));
         Ok(text.flatten().map(|text| serde_json::from_str(&text)).transpose().map_err(damaged)?)
     }
@@ -172,18 +185,14 @@ impl Ledgers {
         let mut tx = self.database.begin().await?;
         let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
         // The certificate takes long; nothing else is done in this transaction meanwhile.
-        sqlx::raw_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
-            .execute(&mut *pg.conn)
-            .await
-            .map_err(db::Error::from)?;
+        sqlx::raw_sql("SET LOCAL idle_in_transaction_session_timeout = 0").execute(&mut *pg.conn).await?;
         let mine: Option<Id> = sqlx::query_scalar(
             "SELECT job_id FROM crossdock.ledger_jobs WHERE job_id = $1 FOR NO KEY UPDATE SKIP LOCKED",
         )
         .persistent(false)
         .bind(id.0)
         .fetch_optional(&mut *pg.conn)
-        .await
-        .map_err(db::Error::from)?;
+        .await?;
         if mine.is_none() {
             tx.rollback().await?;
             return Ok(Certified::NotNow);
@@ -195,22 +204,18 @@ impl Ledgers {
             .bind(id.0)
             .bind(serde_json::to_string(&certificate).expect("a certificate is JSON"))
             .execute(&mut *pg.conn)
-            .await
-            .map_err(db::Error::from)?;
+            .await?;
         tx.commit().await?;
         Ok(if certificate.holds {
             Certified::Holds
         } else {
-            Certified::Fails(format!("the certificate does not hold: {}", certificate.sentence()))
+            Certified::Fails(format!("the certificate does not hold: {}", certificate.failings.join("; ")))
         })
     }
 }
 
-/// The transaction id from which on rows may be the job's, and how many rows there are already.
-async fn before(conn: &mut PgConnection, declaration: &Declaration) -> db::Result<(String, i64)> {
-    let query = format!(
-        "SELECT pg_current_xact_id()::text, (SELECT count(*) FROM {})",
-        sql::target_name(declaration)
-    );
-    Ok(sqlx::query_as(AssertSqlSafe(query)).persistent(false).fetch_one(conn).await?)
+/// The transaction id from which on rows may be the job's.
+async fn begun(conn: &mut PgConnection) -> db::Result<String> {
+    let current = sqlx::query_scalar("SELECT pg_current_xact_id()::text");
+    Ok(current.persistent(false).fetch_one(conn).await?)
 }

@@ -195,7 +195,11 @@ impl LedgerSink {
                     first.insert(row.id.clone(), index);
                     read.push(None);
                 }
-                Some(earlier) if rows[earlier].as_ref().is_some_and(|known| same(known, &row)) => {
+                // Not of one that conflicts: what is equal to it conflicts as well.
+                Some(earlier)
+                    if read[earlier].is_none()
+                        && rows[earlier].as_ref().is_some_and(|known| same(known, &row)) =>
+                {
                     let detail = format!(
                         "the record {} of the same segment, in other bytes",
                         records[earlier].place.ordinal
@@ -649,6 +653,6 @@ impl Sink for LedgerSink {
     }
 
     async fn undo(&self, _tx: &mut Tx, job: JobId, _limit: i64) -> Result<i64, SinkError> {
-        Err(SinkError::Fatal(format!("job {job}: a ledger is rolled back with `crossdock ledger rollback`")))
+        Err(SinkError::Fatal(format!("job {job}: what a ledger's job wrote is not taken back")))
     }
 }

@@ -93,7 +93,7 @@ pub fn quarantined_view(job: i64) -> String {
 }
 
 /// The text that a proved field is compared by, in SQL; the counterpart of [`crate::field::Value::canonical`].
-fn canonical(column: &str, kind: FieldType) -> String {
+pub(crate) fn canonical(column: &str, kind: FieldType) -> String {
     match kind {
         FieldType::Text => format!("{column}::text"),
         FieldType::Bigint => format!("{column}::bigint::text"),

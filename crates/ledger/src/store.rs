@@ -32,8 +32,6 @@ pub struct LedgerJob {
     pub variables: Variables,
     /// The transaction id from which on rows of the target may be the job's.
     pub begun: String,
-    /// Rows of the target before it.
-    pub rows_before: i64,
 }
 
 /// Keeps a job's declaration, in the transaction that makes the job.
@@ -42,8 +40,8 @@ pub struct LedgerJob {
 /// Those of the database.
 pub async fn insert_job(conn: &mut PgConnection, job: JobId, declared: &LedgerJob) -> db::Result<()> {
     sqlx::query(
-        "INSERT INTO crossdock.ledger_jobs (job_id, name, folder, folder_hash, variables, begun_xid, rows_before)
-        VALUES ($1, $2, $3::jsonb, $4, $5::jsonb, $6, $7)",
+        "INSERT INTO crossdock.ledger_jobs (job_id, name, folder, folder_hash, variables, begun_xid)
+        VALUES ($1, $2, $3::jsonb, $4, $5::jsonb, $6)",
     )
     .persistent(false)
     .bind(job.0)
@@ -52,7 +50,6 @@ pub async fn insert_job(conn: &mut PgConnection, job: JobId, declared: &LedgerJo
     .bind(&declared.folder_hash)
     .bind(serde_json::to_string(&declared.variables).expect("texts are JSON"))
     .bind(&declared.begun)
-    .bind(declared.rows_before)
     .execute(conn)
     .await?;
     Ok(())
@@ -63,8 +60,8 @@ pub async fn insert_job(conn: &mut PgConnection, job: JobId, declared: &LedgerJo
 /// # Errors
 /// Those of the database.
 pub async fn job(conn: &mut PgConnection, job: JobId) -> db::Result<Option<LedgerJob>> {
-    let row: Option<(String, String, String, String, String, i64)> = sqlx::query_as(
-        "SELECT name, folder::text, folder_hash, variables::text, begun_xid, rows_before FROM crossdock.ledger_jobs
+    let row: Option<(String, String, String, String, String)> = sqlx::query_as(
+        "SELECT name, folder::text, folder_hash, variables::text, begun_xid FROM crossdock.ledger_jobs
         WHERE job_id = $1",
     )
     .persistent(false)
@@ -72,14 +69,13 @@ pub async fn job(conn: &mut PgConnection, job: JobId) -> db::Result<Option<Ledge
     .fetch_optional(conn)
     .await?;
     let damaged = |error: serde_json::Error| db::Error::Other(sqlx::Error::Decode(Box::new(error)));
-    row.map(|(name, folder, folder_hash, variables, begun, rows_before)| {
+    row.map(|(name, folder, folder_hash, variables, begun)| {
         Ok(LedgerJob {
             name,
             folder: serde_json::from_str(&folder).map_err(damaged)?,
             folder_hash,
             variables: serde_json::from_str(&variables).map_err(damaged)?,
             begun,
-            rows_before,
         })
     })
     .transpose()

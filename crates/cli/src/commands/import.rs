@@ -157,7 +157,7 @@ pub(super) async fn finish(
     if stopped && report.status == Status::Running {
         say("stopped; the same command goes on from here");
     }
-    Ok(exit_of(report))
+    Ok(exit_of(report.status, report.outcome))
 }
 
 pub(super) fn sentence(report: &ImportReport) -> String {

@@ -97,7 +97,7 @@ async fn show(imports: &Imports, id: JobId, json: bool) -> anyhow::Result<Exit> 
             "job": report, "history": history, "error_log": log, "remarks": remarks,
         });
         print_json(&whole)?;
-        return Ok(exit_of(&report));
+        return Ok(exit_of(report.status, report.outcome));
     }
     print(sentence(&report))?;
     print(format!(
@@ -143,7 +143,7 @@ async fn show(imports: &Imports, id: JobId, json: bool) -> anyhow::Result<Exit> 
     for entry in log.iter().chain(&remarks) {
         print(format!("  {}: {} ({})", entry.outcome, entry.detail, entry.reason))?;
     }
-    Ok(exit_of(&report))
+    Ok(exit_of(report.status, report.outcome))
 }
 
 #[allow(clippy::cast_precision_loss)] // For people to read.

@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use prometheus_client::registry::Registry;
 use serde::Serialize;
 
-use super::{print, print_json, say, stop_on_signal};
+use super::{exit_of, print, print_json, say, stop_on_signal};
 use crate::exit::{Exit, usage};
 use crate::settings::File;
 use crate::wire;
@@ -114,9 +114,7 @@ pub(super) async fn run(args: &Ledger, address: &Address, file: &File) -> anyhow
         LedgerCommand::Run(declared) => migrate(declared, &database, file).await,
         LedgerCommand::Status(known) => {
             let job = job(&database, known.job).await?;
-            let certificate = Ledgers::new(database.clone()).certificate(job.id).await?;
-            tell(&job, known.json, certificate.as_ref())?;
-            Ok(exit_of(&job))
+            finish(&Ledgers::new(database.clone()), &job, known.json).await
         }
         LedgerCommand::History(known) => show_history(known, &database).await,
         LedgerCommand::Verify(known) => verify(known, &database).await,
@@ -190,13 +188,14 @@ async fn migrate(args: &Declared, database: &Database, file: &File) -> anyhow::R
     };
     done.cancel();
     running.await?;
-    let Some(job) = watched else {
-        say("stopped; the same command goes on from here");
-        return Ok(exit_of(&self::job(database, id).await?));
+    let job = match watched {
+        Some(job) => job,
+        None => {
+            say("stopped; the same command goes on from here");
+            self::job(database, id).await?
+        }
     };
-    let certificate = ledgers.certificate(id).await?;
-    tell(&job, args.json, certificate.as_ref())?;
-    Ok(exit_of(&job))
+    finish(&ledgers, &job, args.json).await
 }
 
 async fn resume(store: &Store, id: JobId) -> anyhow::Result<()> {
@@ -294,9 +293,21 @@ fn seconds(job: &Job, end: Option<Timestamp>) -> f64 {
     }
 }
 
-fn tell(job: &Job, json: bool, certificate: Option<&Certificate>) -> anyhow::Result<()> {
-    let (seconds, total_seconds) =
-        (seconds(job, job.last_progress_at), seconds(job, job.finished_at.or(job.last_progress_at)));
+/// Tells how a job stands, and ends with its exit code.
+async fn finish(ledgers: &Ledgers, job: &Job, json: bool) -> anyhow::Result<Exit> {
+    let certificate = ledgers.certificate(job.id).await?;
+    let settled_at = ledgers.settled_at(job.id).await?;
+    tell(job, settled_at, json, certificate.as_ref())?;
+    Ok(exit_of(job.status, job.outcome()))
+}
+
+fn tell(
+    job: &Job,
+    settled_at: Option<Timestamp>,
+    json: bool,
+    certificate: Option<&Certificate>,
+) -> anyhow::Result<()> {
+    let (seconds, total_seconds) = (seconds(job, settled_at), seconds(job, job.finished_at.or(settled_at)));
     #[allow(clippy::cast_precision_loss)] // A rate for people.
     let rate = if seconds > 0.0 { job.counts.records() as f64 / seconds } else { 0.0 };
     let summary = Summary {
@@ -340,15 +351,6 @@ fn tell(job: &Job, json: bool, certificate: Option<&Certificate>) -> anyhow::Res
     match certificate {
         Some(certificate) => print(certificate.markdown()),
         None => Ok(()),
-    }
-}
-
-fn exit_of(job: &Job) -> Exit {
-    match job.status {
-        Status::Completed if job.outcome() == Some("partial") => Exit::Partial,
-        Status::AwaitingToken => Exit::AwaitingToken,
-        Status::Failed | Status::Cancelled => Exit::Failed,
-        _ => Exit::Clean,
     }
 }
 

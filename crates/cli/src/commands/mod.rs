@@ -16,7 +16,6 @@ use std::io::Write;
 
 use anyhow::Context;
 use db::{Database, Timestamp};
-use imports::ImportReport;
 use links::Workspace;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -96,9 +95,9 @@ async fn default_workspace(database: &Database) -> anyhow::Result<Workspace> {
     Ok(workspace)
 }
 
-/// The exit code that tells how an import stands.
-fn exit_of(report: &ImportReport) -> Exit {
-    match (report.status, report.outcome) {
+/// The exit code that tells how a job stands.
+fn exit_of(status: engine::Status, outcome: Option<&str>) -> Exit {
+    match (status, outcome) {
         (engine::Status::Completed, Some("clean")) => Exit::Clean,
         (engine::Status::Completed, _) => Exit::Partial,
         (engine::Status::AwaitingToken, _) => Exit::AwaitingToken,

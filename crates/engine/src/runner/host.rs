@@ -481,18 +481,22 @@ async fn tidy(context: &Context) -> Result<jobs::Remaining, HostError> {
 
 /// Completes the job; if its numbers do not add up, it fails and says so. `None`: another process is still cleaning.
 async fn finish(context: &Context) -> Result<Option<End>, HostError> {
-    if context.job.mode != Mode::DryRun {
-        match context.kind.certify(&context.job).await? {
-            Certified::Holds => {}
-            Certified::NotNow => return Ok(None),
-            Certified::Fails(reason) => return Err(HostError::Stop(Stop::failed(reason))),
+    let completed = completable(context).await? && {
+        // A dry run wrote nothing that could be certified.
+        if context.job.mode != Mode::DryRun {
+            match context.kind.certify(&context.job).await? {
+                Certified::Holds => {}
+                Certified::NotNow => return Ok(None),
+                Certified::Fails(reason) => return Err(HostError::Stop(Stop::failed(reason))),
+            }
         }
-    }
-    let mut tx = context.shared.store.database().begin().await?;
-    let completed = jobs::complete(tx.conn(), context.id()).await?;
-    failpoint::pass("complete.before_commit");
-    tx.commit().await?;
-    failpoint::pass("complete.after_commit");
+        let mut tx = context.shared.store.database().begin().await?;
+        let completed = jobs::complete(tx.conn(), context.id()).await?;
+        failpoint::pass("complete.before_commit");
+        tx.commit().await?;
+        failpoint::pass("complete.after_commit");
+        completed
+    };
     let Some(job) = context.shared.store.job(context.id()).await? else { return Ok(Some(End::Done)) };
     if completed {
         context.observe(&JobEvent::RunCompleted { run: job.run, counts: job.counts, fetched: job.fetched });
@@ -511,10 +515,7 @@ async fn finish(context: &Context) -> Result<Option<End>, HostError> {
         return Ok(None);
     }
     // Another process may have cleaned the last segment between the two looks.
-    let mut tx = context.shared.store.database().begin().await?;
-    let completed = jobs::complete(tx.conn(), context.id()).await?;
-    tx.rollback().await?;
-    if completed {
+    if completable(context).await? {
         return Ok(None);
     }
     Err(HostError::Stop(Stop::failed(format!(
@@ -523,6 +524,14 @@ async fn finish(context: &Context) -> Result<Option<End>, HostError> {
         job.counts.records(),
         remaining.segments
     ))))
+}
+
+/// Whether the job would complete now: nothing is left, everything is cleaned, the numbers add up.
+async fn completable(context: &Context) -> Result<bool, HostError> {
+    let mut tx = context.shared.store.database().begin().await?;
+    let completable = jobs::complete(tx.conn(), context.id()).await?;
+    tx.rollback().await?;
+    Ok(completable)
 }
 
 /// The loops were halted: by a stop of this process, or because somebody moved the job.

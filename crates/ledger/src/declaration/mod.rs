@@ -247,6 +247,11 @@ impl Reference {
     pub fn of(&self, id: &str) -> String {
         format!("{}{id}{}", self.before, self.after)
     }
+
+    /// What stands before the id and what behind it.
+    pub(crate) fn around(&self) -> (&str, &str) {
+        (&self.before, &self.after)
+    }
 }
 
 /// A typed field.

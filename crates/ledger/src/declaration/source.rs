@@ -159,7 +159,15 @@ impl Reader<'_> {
             }
         };
         let secret = match (&declared.env, &declared.file, &declared.command) {
-            (Some(name), None, None) => SecretFrom::Env(name.clone()),
+            (Some(name), None, None) => {
+                if self.text.contains(&format!("${{{name}}}")) {
+                    self.problem(
+                        auth,
+                        format!("${{{name}}} is a credential, and values of ${{…}} are stored with the job"),
+                    );
+                }
+                SecretFrom::Env(name.clone())
+            }
             (None, Some(path), None) => SecretFrom::File(path.clone()),
             (None, None, Some(command)) if !command.is_empty() => SecretFrom::Command(command.clone()),
             _ => {

@@ -83,6 +83,11 @@ fn what_is_wrong_is_told_with_its_line() {
         ),
         (
             "[record]",
+            "[source.auth]\nkind = \"bearer\"\nenv = \"HOST\"\n[record]",
+            "${HOST} is a credential, and values of ${…} are stored with the job",
+        ),
+        (
+            "[record]",
             "[source.headers]\nAuthorization = \"Bearer x\"\n[record]",
             "`Authorization` is a credential",
         ),
@@ -115,6 +120,18 @@ fn what_is_wrong_is_told_with_its_line() {
         let found = read(&GOOD.replacen(from, to, 1)).expect_err(expected);
         assert!(found.iter().any(|problem| problem.contains(expected)), "{expected}: {found:#?}");
     }
+}
+
+#[test]
+fn the_guides_example_is_read_as_it_stands() {
+    let guide = include_str!("../../../../docs/ledger.md");
+    let example =
+        guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("it has one");
+    let folder = Folder::of([(PIPELINE, example), (MAP, "SELECT 1"), (PROOF, "SELECT 2")]);
+    let variables = Variables::of([("CORE_URL", "https://core.example.com")]);
+    let declaration =
+        Declaration::read(&folder, &variables).map_err(|problems| format!("{problems:#?}")).unwrap();
+    assert_eq!(declaration.fields.len(), 4);
 }
 
 #[test]

@@ -261,7 +261,7 @@ impl HttpPages {
         }
     }
 
-    fn page(&self, answer: &Answer) -> Result<Page, SourceError> {
+    fn read(&self, answer: &Answer) -> Result<Page, SourceError> {
         let read = self
             .layout
             .read(&answer.body)
@@ -368,8 +368,7 @@ impl Source for HttpPages {
             }
         };
         let chosen = self.of_partition(&partition.key)?;
-        let pairs = |pairs: &[(String, String)]| -> Vec<(String, String)> { pairs.to_vec() };
-        let mut query = pairs(&self.declared.params);
+        let mut query = self.declared.params.clone();
         query.extend(chosen);
         if let Some((param, size)) = &self.declared.page_size {
             query.push((param.clone(), size.to_string()));
@@ -378,7 +377,7 @@ impl Source for HttpPages {
             .query(query.iter().map(|(name, value)| (name.as_str(), value.as_str())))
             .query(cursor);
         match self.client.send(request).await {
-            Ok(answer) => HttpPages::page(self, &answer),
+            Ok(answer) => self.read(&answer),
             Err(error) => Err(self.error(error)),
         }
     }

@@ -4,10 +4,9 @@
 //! or bytes that are no text costs itself and not its page. What decides where the walk goes on (cursors) is read
 //! strictly by whoever asked for it.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::pointer::Pointer;
+use crate::pointer::{Pointer, Tree};
 
 /// Why a body is no page.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,27 +28,14 @@ pub(crate) enum PageError {
 /// Which values of a page are wanted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
-    tree: Node,
+    tree: Tree,
     pointers: Vec<Pointer>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Node {
-    leaves: Vec<usize>,
-    children: BTreeMap<String, Node>,
 }
 
 impl Wanted {
     /// The values at these pointers.
     pub(crate) fn new(pointers: &[&Pointer]) -> Self {
-        let mut tree = Node::default();
-        for (index, pointer) in pointers.iter().enumerate() {
-            let mut node = &mut tree;
-            for token in pointer.tokens() {
-                node = node.children.entry(token.clone()).or_default();
-            }
-            node.leaves.push(index);
-        }
+        let tree = Tree::of(pointers.iter().copied());
         Self { tree, pointers: pointers.iter().map(|pointer| (*pointer).clone()).collect() }
     }
 
@@ -126,7 +112,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks over a value; into it where something inside is wanted.
-    fn value(&mut self, node: Option<&'a Node>, depth: usize) -> Result<(), PageError> {
+    fn value(&mut self, node: Option<&'a Tree>, depth: usize) -> Result<(), PageError> {
         let first = self.peek().ok_or(PageError::Cut)?;
         let start = self.at;
         match (first, node.filter(|node| !node.children.is_empty())) {
@@ -158,7 +144,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn object(&mut self, node: &'a Node, depth: usize) -> Result<(), PageError> {
+    fn object(&mut self, node: &'a Tree, depth: usize) -> Result<(), PageError> {
         self.at += 1;
         if self.peek() == Some(b'}') {
             self.at += 1;
@@ -191,7 +177,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn array(&mut self, node: &'a Node, depth: usize) -> Result<(), PageError> {
+    fn array(&mut self, node: &'a Tree, depth: usize) -> Result<(), PageError> {
         self.at += 1;
         if self.peek() == Some(b']') {
             self.at += 1;

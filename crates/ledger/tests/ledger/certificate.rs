@@ -91,7 +91,7 @@ async fn every_mutation_is_named_and_nothing_else_is() {
         assert_eq!(findings(&found), expected, "{mutation}");
         assert_eq!(found.foreign_before, 25, "{mutation}");
         let harmless = expected[..3].iter().all(Vec::is_empty);
-        assert_eq!(found.holds, harmless, "{mutation}: {}", found.sentence());
+        assert_eq!(found.holds, harmless, "{mutation}: {}", found.failings.join("; "));
         bank.execute(undo).await;
         bank.execute(
             "DELETE FROM bank.transactions t WHERE reference LIKE 'WL-%' AND NOT EXISTS (SELECT 1 FROM bank.kept k WHERE k.reference = t.reference);

@@ -132,12 +132,13 @@ async fn duplicates_of_the_source_are_told_from_conflicting_ones() {
         record(2, "w1", "credit", "1"),
         record(3, "w1", "credit", "3"),
         record(3, "w1", "credit", "4"),
+        record(3, "w1", "credit", "3.0"),
         record(4, "w1", "credit", "4"),
     ];
     let job = bank.run(folder(), &lines).await;
     assert_eq!(
         (job.counts.imported, job.counts.duplicate_in_source, job.counts.failed),
-        (3, 2, 2),
+        (3, 2, 3),
         "{:?}",
         bank.notes(job.id).await
     );

@@ -2,7 +2,10 @@
 
 use crossdock_ledger::service::Error;
 use crossdock_ledger::{Folder, Variables};
+use db::Conn;
+use db::testing::TestDatabase;
 use engine::Mode;
+use sqlx::AssertSqlSafe;
 
 use crate::bank::{Bank, MAP, PIPELINE, PROOF};
 
@@ -134,4 +137,36 @@ async fn the_target_refuses_what_does_not_fit_with_file_and_line() {
     }
     assert_eq!(bank.texts("SELECT count(*)::text FROM crossdock.jobs").await, ["2"]);
     bank.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_printed_for_others_to_run_makes_the_schema_and_nobody_needs_to_make_it_again() {
+    let test = TestDatabase::empty(db::Kind::Postgres).await;
+    let run = async |text: String| {
+        let mut tx = test.database.begin().await.unwrap();
+        let Conn::Postgres(pg) = tx.conn() else { unreachable!() };
+        sqlx::raw_sql(AssertSqlSafe(text)).execute(&mut *pg.conn).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    for room in [&engine::ROOM, &crossdock_ledger::ROOM] {
+        let script = room.postgres_script();
+        let body = script.strip_prefix("BEGIN;").and_then(|rest| rest.strip_suffix("COMMIT;")).unwrap();
+        run(body.to_owned()).await;
+    }
+    // Somebody who may use the schema and make nothing.
+    let role = format!("guest_{}", db::Id::new());
+    run(format!(
+        "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA crossdock TO {role};
+        GRANT SELECT ON ALL TABLES IN SCHEMA crossdock TO {role}"
+    ))
+    .await;
+    let mut url = upstream::Url::parse(&test.url).unwrap();
+    url.set_username(&role).unwrap();
+    let guest = db::Database::open(&url.as_str().parse().unwrap()).await.unwrap();
+    for room in [&engine::ROOM, &crossdock_ledger::ROOM] {
+        guest.migrate(room).await.unwrap();
+    }
+    guest.close().await;
+    run(format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
+    test.close().await;
 }
