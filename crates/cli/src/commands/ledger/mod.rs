@@ -1,28 +1,21 @@
 //! `crossdock ledger`: declared migrations.
 
+mod run;
+mod show;
+
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use ::ledger::service::Error;
-use ::ledger::{Certificate, Folder, LedgerKind, Ledgers, Problem, Variables};
+use ::ledger::{Certificate, Folder, Ledgers, Problem, Variables};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use db::{Address, Database, Kind, Timestamp};
-use engine::metrics::Metrics;
-use engine::store::history;
-use engine::{Job, JobId, Mode, Runner, Status, Store};
-use indicatif::{ProgressBar, ProgressStyle};
-use prometheus_client::registry::Registry;
+use engine::{Job, JobId, Store};
 use serde::Serialize;
 
-use super::{exit_of, print, print_json, say, stop_on_signal};
+use super::{exit_of, print, print_json, say};
 use crate::exit::{Exit, usage};
 use crate::settings::File;
-use crate::wire;
-
-/// How often the bar is redrawn.
-const EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -111,12 +104,12 @@ pub(super) async fn run(args: &Ledger, address: &Address, file: &File) -> anyhow
             Ok(Exit::Clean)
         }
         LedgerCommand::Plan(declared) => plan(declared, &database).await,
-        LedgerCommand::Run(declared) => migrate(declared, &database, file).await,
+        LedgerCommand::Run(declared) => run::migrate(declared, &database, file).await,
         LedgerCommand::Status(known) => {
             let job = job(&database, known.job).await?;
             finish(&Ledgers::new(database.clone()), &job, known.json).await
         }
-        LedgerCommand::History(known) => show_history(known, &database).await,
+        LedgerCommand::History(known) => show::show_history(known, &database).await,
         LedgerCommand::Verify(known) => verify(known, &database).await,
     }
 }
@@ -155,102 +148,6 @@ fn told(args: &Declared, error: Error) -> anyhow::Error {
     match error {
         Error::Declaration(problems) => refused(&args.folder, &problems),
         other => other.into(),
-    }
-}
-
-async fn migrate(args: &Declared, database: &Database, file: &File) -> anyhow::Result<Exit> {
-    let (folder, variables) = args.read()?;
-    let ledgers = Ledgers::new(database.clone());
-    let store = Store::new(database.clone());
-    let id = match ledgers.unfinished(&folder, &variables).await? {
-        Some(id) => {
-            say(format!("going on with job {id} from its checkpoint"));
-            resume(&store, id).await?;
-            id
-        }
-        None => ledgers.start(folder, variables, Mode::Stream).await.map_err(|error| told(args, error))?,
-    };
-    let limits = wire::limits(database, file.lease()?, file.workers());
-    let kind = Arc::new(LedgerKind::new(database.clone()));
-    let runner = Runner::new(store.clone(), vec![kind], limits, Metrics::register(&mut Registry::default()));
-    let stop = stop_on_signal()?;
-    let done = stop.child_token();
-    let running = tokio::spawn({
-        let (runner, done) = (runner.clone(), done.clone());
-        async move { runner.run(done).await }
-    });
-    let watched = tokio::select! {
-        job = watch(&store, id) => Some(job?),
-        () = stop.cancelled() => {
-            say("stopping at the next safe point …");
-            None
-        }
-    };
-    done.cancel();
-    running.await?;
-    let job = match watched {
-        Some(job) => job,
-        None => {
-            say("stopped; the same command goes on from here");
-            self::job(database, id).await?
-        }
-    };
-    finish(&ledgers, &job, args.json).await
-}
-
-async fn resume(store: &Store, id: JobId) -> anyhow::Result<()> {
-    let resting = [Status::Paused, Status::AwaitingToken, Status::Failed, Status::Waiting];
-    if store.job(id).await?.is_some_and(|job| resting.contains(&job.status)) {
-        store.move_job(id, Status::Queued, None, None).await?;
-    }
-    Ok(())
-}
-
-/// Draws a job until it rests.
-async fn watch(store: &Store, id: JobId) -> anyhow::Result<Job> {
-    let bar = ProgressBar::new_spinner();
-    let style =
-        ProgressStyle::with_template("{spinner} [{elapsed_precise}] {msg}").expect("the template is correct");
-    bar.set_style(style);
-    bar.enable_steady_tick(EVERY);
-    let began = Instant::now();
-    let mut first = None;
-    loop {
-        let job = match store.job(id).await {
-            Ok(job) => job.context("the job is gone")?,
-            Err(error) if error.is_transient() => {
-                tokio::time::sleep(EVERY).await;
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let settled = job.counts.records();
-        let from = *first.get_or_insert(settled);
-        #[allow(clippy::cast_precision_loss)] // A rate for people.
-        let rate = (settled - from) as f64 / began.elapsed().as_secs_f64().max(0.001);
-        bar.set_message(format!(
-            "fetched {}, settled {settled}, quarantined {}, {rate:.0} records/s{}",
-            job.fetched,
-            job.counts.failed,
-            left(&job, rate)
-        ));
-        if !matches!(job.status, Status::Queued | Status::Running | Status::Waiting) {
-            bar.finish_and_clear();
-            return Ok(job);
-        }
-        tokio::time::sleep(EVERY).await;
-    }
-}
-
-/// The time left, where the source says how much there is.
-fn left(job: &Job, rate: f64) -> String {
-    match job.expected {
-        Some(expected) if rate > 0.0 => {
-            #[allow(clippy::cast_precision_loss)] // A time for people.
-            let seconds = (expected - job.counts.records()).max(0) as f64 / rate;
-            format!(", {seconds:.0} s left")
-        }
-        _ => String::new(),
     }
 }
 
@@ -352,39 +249,6 @@ fn tell(
         Some(certificate) => print(certificate.markdown()),
         None => Ok(()),
     }
-}
-
-async fn show_history(args: &Known, database: &Database) -> anyhow::Result<Exit> {
-    let job = job(database, args.job).await?;
-    let mut reader = database.read().await?;
-    let lines = history::segments(reader.conn(), job.id).await?;
-    if args.json {
-        for line in &lines {
-            print_json(line)?;
-        }
-        return Ok(Exit::Clean);
-    }
-    print(
-        "partition segment     pages  records imported  updated unchanged filtered twice failed  fetch ms process ms",
-    )?;
-    for line in &lines {
-        print(format!(
-            "{:>9} {:>7} {:>9} {:>8} {:>8} {:>8} {:>9} {:>8} {:>5} {:>6} {:>9} {:>10}",
-            line.part,
-            line.segment,
-            line.pages,
-            line.records,
-            line.imported,
-            line.updated,
-            line.unchanged,
-            line.filtered,
-            line.duplicate_in_source,
-            line.failed,
-            line.fetch_micros / 1000,
-            line.process_micros / 1000,
-        ))?;
-    }
-    Ok(Exit::Clean)
 }
 
 async fn verify(args: &Known, database: &Database) -> anyhow::Result<Exit> {
