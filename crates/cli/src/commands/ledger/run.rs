@@ -32,6 +32,12 @@ pub(super) async fn migrate(args: &Declared, database: &Database, file: &File) -
         }
         None => ledgers.start(folder, variables, Mode::Stream).await.map_err(|error| told(args, error))?,
     };
+    drive(database, file, id, args.json).await
+}
+
+/// Hosts a job in this process until it rests or a signal comes, and tells how it stands then.
+pub(super) async fn drive(database: &Database, file: &File, id: JobId, json: bool) -> anyhow::Result<Exit> {
+    let store = Store::new(database.clone());
     let limits = wire::limits(database, file.lease()?, file.workers());
     let kind = Arc::new(LedgerKind::new(database.clone()));
     let runner = Runner::new(store.clone(), vec![kind], limits, Metrics::register(&mut Registry::default()));
@@ -57,7 +63,7 @@ pub(super) async fn migrate(args: &Declared, database: &Database, file: &File) -
             job(database, id).await?
         }
     };
-    finish(&ledgers, &ended, args.json).await
+    finish(&Ledgers::new(database.clone()), &ended, json).await
 }
 
 async fn resume(store: &Store, id: JobId) -> anyhow::Result<()> {
