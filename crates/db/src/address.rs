@@ -90,7 +90,9 @@ fn postgres(text: &str) -> Result<Address, Error> {
     }
     let mut options = PgConnectOptions::from_str(url.as_str()).map_err(|_| malformed())?;
     if pooled {
-        options = options.statement_cache_capacity(0);
+        // PgBouncer refuses a client that sets what it does not keep track of, and by default that is this one. The
+        // server's own value prints floats exactly as well.
+        options = options.statement_cache_capacity(0).extra_float_digits(None);
     }
     let _ = url.set_password(None);
     url.set_query(None);

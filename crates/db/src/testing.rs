@@ -3,6 +3,9 @@
 //! SQLite tests get a file in a temporary folder. Postgres tests get a database of their own on the server that
 //! `CROSSDOCK_TEST_POSTGRES` names (`make test` starts one); it is dropped when the [`TestDatabase`] is closed.
 
+use std::io::BufRead;
+use std::process::{Child, Command, Stdio};
+
 use sqlx::{ConnectOptions, Connection, Executor};
 
 use crate::{Address, Database, Id, Kind, Room};
@@ -61,6 +64,49 @@ impl TestDatabase {
         if let Some(name) = &self.name {
             admin(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await;
         }
+    }
+}
+
+/// PgBouncer in transaction mode before a Postgres (`scripts/pgbouncer`). Dropping it ends it.
+pub struct Pooler {
+    /// The URL that leads through it, with `pgbouncer=true`.
+    pub url: String,
+    /// Ends when its standard input is closed.
+    child: Child,
+}
+
+impl Pooler {
+    /// Before the Postgres at this URL.
+    ///
+    /// # Panics
+    /// If there is no PgBouncer: a test must not pass by not running.
+    pub fn before(url: &str) -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/pgbouncer");
+        let mut child = Command::new(script)
+            .args(["before", url])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("scripts/pgbouncer can be run");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("it is a pipe");
+        std::io::BufReader::new(stdout).read_line(&mut line).expect("scripts/pgbouncer says something");
+        let url = line.trim().to_owned();
+        assert!(!url.is_empty(), "scripts/pgbouncer did not start; what it said stands above");
+        Self { url, child }
+    }
+
+    /// Another open database through it, as another process has one.
+    pub async fn open(&self) -> Database {
+        let address: Address = self.url.parse().expect("the script prints a URL");
+        Database::open(&address).await.expect("PgBouncer answers")
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
     }
 }
 

@@ -8,6 +8,7 @@ mod conflicts;
 mod duplicates;
 mod identity;
 mod log;
+mod pooled;
 mod records;
 mod routing;
 mod steering;

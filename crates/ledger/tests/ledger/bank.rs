@@ -122,20 +122,20 @@ impl Bank {
 
     /// Without tables of its own.
     pub(crate) async fn empty() -> Self {
-        let test = TestDatabase::open(db::Kind::Postgres, &[&engine::ROOM, &crossdock_ledger::ROOM]).await;
+        Self::over(TestDatabase::open(db::Kind::Postgres, &[&engine::ROOM, &crossdock_ledger::ROOM]).await)
+    }
+
+    /// Over a migrated database, without tables of its own.
+    pub(crate) fn over(test: TestDatabase) -> Self {
         let database = test.database.clone();
-        let limits = Limits { poll: Duration::from_millis(10), ..Limits::default() };
-        let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
-        let clock = crate::export::hurried();
-        let around = Arc::new(move |builder: upstream::Builder| builder.clock(clock.clone()));
-        let kind = Arc::new(LedgerKind::new(database.clone()).around(around));
-        let runner = Runner::new(Store::new(database.clone()), vec![kind], limits, metrics);
         let stop = CancellationToken::new();
-        tokio::spawn({
-            let (runner, stop) = (runner.clone(), stop.clone());
-            async move { runner.run(stop).await }
-        });
+        let runner = work_on(&database, &stop);
         Self { ledgers: Ledgers::new(database), test, runner, stop, files: tempfile::tempdir().unwrap() }
+    }
+
+    /// A further process at work until the bank is closed; its connections are its own.
+    pub(crate) fn join(&self, database: &Database) {
+        work_on(database, &self.stop);
     }
 
     pub(crate) fn database(&self) -> &Database {
@@ -219,6 +219,21 @@ impl Bank {
         self.stop.cancel();
         self.test.close().await;
     }
+}
+
+/// A runner at work until `stop`.
+fn work_on(database: &Database, stop: &CancellationToken) -> Runner {
+    let limits = Limits { poll: Duration::from_millis(10), ..Limits::default() };
+    let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
+    let clock = crate::export::hurried();
+    let around = Arc::new(move |builder: upstream::Builder| builder.clock(clock.clone()));
+    let kind = Arc::new(LedgerKind::new(database.clone()).around(around));
+    let runner = Runner::new(Store::new(database.clone()), vec![kind], limits, metrics);
+    tokio::spawn({
+        let (runner, stop) = (runner.clone(), stop.clone());
+        async move { runner.run(stop).await }
+    });
+    runner
 }
 
 /// A record of the bank's source.

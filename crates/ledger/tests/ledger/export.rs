@@ -10,20 +10,24 @@ use simulators::wallet_logs::{FaultPlan, Logs, Options, Running, Server, Verdict
 
 use crate::bank::Bank;
 
-struct Export {
-    bank: Bank,
-    core: Running,
+pub(crate) struct Export {
+    pub(crate) bank: Bank,
+    pub(crate) core: Running,
     token: PathBuf,
 }
 
 impl Export {
-    async fn open(count: u64, faults: &str, partitions: u64) -> Self {
+    pub(crate) async fn open(count: u64, faults: &str, partitions: u64) -> Self {
+        Self::into(Bank::empty().await, count, faults, partitions).await
+    }
+
+    /// Into an empty bank.
+    pub(crate) async fn into(bank: Bank, count: u64, faults: &str, partitions: u64) -> Self {
         let plan: FaultPlan = faults.parse().unwrap();
         let options = Options { partitions, ..Options::default() };
         let core = Server::start("127.0.0.1:0".parse().unwrap(), Logs::generate(count, 1), plan, options)
             .await
             .unwrap();
-        let bank = Bank::empty().await;
         bank.execute(include_str!("../../../../pipelines/wallet-logs/schema.sql")).await;
         bank.execute(include_str!("../../../../pipelines/wallet-logs/foreign_keys.sql")).await;
         let mut accounts = Vec::new();
@@ -38,7 +42,7 @@ impl Export {
     }
 
     /// The example's folder, with `pages` of 100 and further lines in `[source]`.
-    fn folder(&self, more: &str) -> Folder {
+    pub(crate) fn folder(&self, more: &str) -> Folder {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../pipelines/wallet-logs"));
         let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
         let pipeline = read("pipeline.toml")
@@ -58,14 +62,14 @@ impl Export {
         Folder::of(files)
     }
 
-    async fn run(&self, folder: Folder) -> Job {
+    pub(crate) async fn run(&self, folder: Folder) -> Job {
         let variables = Variables::of([("CORE_URL", self.core.url().as_str())]);
         let id = self.bank.ledgers.start(folder, variables, Mode::Stream).await.unwrap();
         self.bank.rest(id).await
     }
 
     /// Every record that must land is there with its exact values, and nothing else is.
-    async fn compare(&self) {
+    pub(crate) async fn compare(&self) {
         let mut expected: Vec<String> = self
             .core
             .logs()
@@ -104,7 +108,7 @@ impl Export {
         assert_eq!(found.len(), expected.len(), "doubled");
     }
 
-    async fn close(self) {
+    pub(crate) async fn close(self) {
         self.bank.close().await;
         self.core.shutdown().await;
     }

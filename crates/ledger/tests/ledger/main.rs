@@ -7,3 +7,4 @@ mod certificate;
 mod export;
 mod outcomes;
 mod plan;
+mod pooled;
