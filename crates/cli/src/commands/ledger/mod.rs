@@ -2,6 +2,7 @@
 
 mod run;
 mod show;
+mod steer;
 
 use std::path::PathBuf;
 
@@ -10,18 +11,23 @@ use ::ledger::{Certificate, Folder, Ledgers, Problem, Variables};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use db::{Address, Database, Kind, Timestamp};
-use engine::{Job, JobId, Store};
+use engine::{Job, JobId, Status, Store};
 use serde::Serialize;
 
 use super::{exit_of, print, print_json, say};
 use crate::exit::{Exit, usage};
 use crate::settings::File;
 
+/// Jobs that `status` lists.
+const LISTED: u32 = 50;
+
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   crossdock ledger plan pipelines/wallet-logs --set CORE_URL=https://core.example.com
   crossdock ledger run pipelines/wallet-logs --database postgres://bank@db/core
-  crossdock ledger status 0HZX… --json
+  crossdock ledger status
+  crossdock ledger pause 0HZX…
+  crossdock ledger resume 0HZX…
   crossdock ledger verify 0HZX…")]
 pub(crate) struct Ledger {
     #[command(subcommand)]
@@ -40,8 +46,26 @@ enum LedgerCommand {
     Plan(Declared),
     /// Run a migration to its certificate; goes on where an unfinished one of the same folder stopped
     Run(Declared),
-    /// Show how a job stands
-    Status(Known),
+    /// Go on with a job that rests, in this process, until it rests again
+    #[command(
+        after_help = "A job that is paused, failed, awaiting a token or waiting goes on at its checkpoint.
+Ends as `ledger run` does: 0 clean, 3 some records are in quarantine, 1 failed, 4 awaiting a token.
+
+Example:
+  crossdock ledger resume 0HZX… --json"
+    )]
+    Resume(Known),
+    /// Stop a job at its next safe point; it goes on when it is resumed
+    #[command(after_help = "Example:\n  crossdock ledger pause 0HZX…")]
+    Pause(Known),
+    /// End a job for good; what it wrote stays
+    #[command(after_help = "Example:\n  crossdock ledger cancel 0HZX…")]
+    Cancel(Known),
+    /// Show how a job stands, or list all jobs, the newest first
+    #[command(after_help = "Examples:
+  crossdock ledger status
+  crossdock ledger status 0HZX… --json")]
+    Status(Asked),
     /// Show a job's history, a line for each segment
     History(Known),
     /// Compute the certificate anew and name each row that is not as it was settled
@@ -65,6 +89,18 @@ struct Known {
     /// The job's id
     job: JobId,
     /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct Asked {
+    /// The job's id; all jobs without one
+    job: Option<JobId>,
+    /// Jobs listed
+    #[arg(long, default_value_t = LISTED, conflicts_with = "job")]
+    limit: u32,
+    /// Print JSON, one line for each job
     #[arg(long)]
     json: bool,
 }
@@ -105,9 +141,15 @@ pub(super) async fn run(args: &Ledger, address: &Address, file: &File) -> anyhow
         }
         LedgerCommand::Plan(declared) => plan(declared, &database).await,
         LedgerCommand::Run(declared) => run::migrate(declared, &database, file).await,
-        LedgerCommand::Status(known) => {
-            let job = job(&database, known.job).await?;
-            finish(&Ledgers::new(database.clone()), &job, known.json).await
+        LedgerCommand::Resume(known) => steer::resume(known, &database, file).await,
+        LedgerCommand::Pause(known) => steer::pause(known, &database).await,
+        LedgerCommand::Cancel(known) => steer::cancel(known, &database).await,
+        LedgerCommand::Status(Asked { job: None, limit, json }) => {
+            show::list_jobs(&database, *limit, *json).await
+        }
+        LedgerCommand::Status(Asked { job: Some(id), json, .. }) => {
+            let job = job(&database, *id).await?;
+            finish(&Ledgers::new(database.clone()), &job, *json).await
         }
         LedgerCommand::History(known) => show::show_history(known, &database).await,
         LedgerCommand::Verify(known) => verify(known, &database).await,
@@ -195,7 +237,38 @@ async fn finish(ledgers: &Ledgers, job: &Job, json: bool) -> anyhow::Result<Exit
     let certificate = ledgers.certificate(job.id).await?;
     let settled_at = ledgers.settled_at(job.id).await?;
     tell(job, settled_at, json, certificate.as_ref())?;
-    Ok(exit_of(job.status, job.outcome()))
+    // A completed job's certificate is computed anew when records of its quarantine were tried again.
+    let is_broken = job.status == Status::Completed && certificate.as_ref().is_some_and(|proof| !proof.holds);
+    Ok(if is_broken { Exit::Failed } else { exit_of(job.status, job.outcome()) })
+}
+
+impl<'a> Summary<'a> {
+    fn of(job: &'a Job, settled_at: Option<Timestamp>, certificate: Option<&'a Certificate>) -> Self {
+        let (seconds, total_seconds) =
+            (seconds(job, settled_at), seconds(job, job.finished_at.or(settled_at)));
+        #[allow(clippy::cast_precision_loss)] // A rate for people.
+        let rate = if seconds > 0.0 { job.counts.records() as f64 / seconds } else { 0.0 };
+        Self {
+            job: job.id.to_string(),
+            status: job.status.as_str(),
+            outcome: job.outcome(),
+            reason: job.reason.as_deref(),
+            records: job.fetched,
+            pages: job.pages,
+            imported: job.counts.imported,
+            updated: job.counts.updated,
+            unchanged: job.counts.unchanged,
+            filtered: job.counts.filtered,
+            failed: job.counts.failed,
+            duplicate_in_source: job.counts.duplicate_in_source,
+            rows: job.counts.targets,
+            seconds,
+            total_seconds,
+            records_per_second: rate,
+            peak_rss_bytes: crate::peak::peak_rss_bytes(),
+            certificate,
+        }
+    }
 }
 
 fn tell(
@@ -204,40 +277,20 @@ fn tell(
     json: bool,
     certificate: Option<&Certificate>,
 ) -> anyhow::Result<()> {
-    let (seconds, total_seconds) = (seconds(job, settled_at), seconds(job, job.finished_at.or(settled_at)));
-    #[allow(clippy::cast_precision_loss)] // A rate for people.
-    let rate = if seconds > 0.0 { job.counts.records() as f64 / seconds } else { 0.0 };
-    let summary = Summary {
-        job: job.id.to_string(),
-        status: job.status.as_str(),
-        outcome: job.outcome(),
-        reason: job.reason.as_deref(),
-        records: job.fetched,
-        pages: job.pages,
-        imported: job.counts.imported,
-        updated: job.counts.updated,
-        unchanged: job.counts.unchanged,
-        filtered: job.counts.filtered,
-        failed: job.counts.failed,
-        duplicate_in_source: job.counts.duplicate_in_source,
-        rows: job.counts.targets,
-        seconds,
-        total_seconds,
-        records_per_second: rate,
-        peak_rss_bytes: crate::peak::peak_rss_bytes(),
-        certificate,
-    };
+    let summary = Summary::of(job, settled_at, certificate);
     if json {
         return print_json(&summary);
     }
     let outcome = summary.outcome.map_or_else(String::new, |outcome| format!(" ({outcome})"));
     let reason = summary.reason.map_or_else(String::new, |reason| format!("\n  {reason}"));
     print(format!(
-        "job {} is {}{outcome}: {} records in {seconds:.1} s, {rate:.0} records/s\n  imported {}, updated {}, unchanged {}, \
+        "job {} is {}{outcome}: {} records in {:.1} s, {:.0} records/s\n  imported {}, updated {}, unchanged {}, \
          filtered {}, given twice {}, failed {}{reason}",
         summary.job,
         summary.status,
         summary.records,
+        summary.seconds,
+        summary.records_per_second,
         summary.imported,
         summary.updated,
         summary.unchanged,

@@ -1,11 +1,34 @@
 //! Showing ledger jobs.
 
 use db::Database;
-use engine::store::history;
+use engine::Job;
+use engine::store::{history, jobs};
 
-use super::{Known, job};
+use super::{Known, Summary, job};
 use crate::commands::{print, print_json};
 use crate::exit::Exit;
+
+/// Lists jobs, the newest first.
+pub(super) async fn list_jobs(database: &Database, limit: u32, json: bool) -> anyhow::Result<Exit> {
+    let mut reader = database.read().await?;
+    let jobs = jobs::list(reader.conn(), ::ledger::kind::KIND, None, i64::from(limit)).await?;
+    drop(reader);
+    for job in &jobs {
+        let summary = Summary::of(job, None, None);
+        if json {
+            print_json(&summary)?;
+            continue;
+        }
+        let name = name_of(job);
+        let outcome = summary.outcome.map_or_else(String::new, |outcome| format!(" ({outcome})"));
+        let reason = summary.reason.map_or_else(String::new, |reason| format!(": {reason}"));
+        print(format!(
+            "{}  {}{outcome}  {name}: {} records, {} failed, made {}{reason}",
+            summary.job, summary.status, summary.records, summary.failed, job.created_at
+        ))?;
+    }
+    Ok(Exit::Clean)
+}
 
 pub(super) async fn show_history(args: &Known, database: &Database) -> anyhow::Result<Exit> {
     let job = job(database, args.job).await?;
@@ -38,4 +61,10 @@ pub(super) async fn show_history(args: &Known, database: &Database) -> anyhow::R
         ))?;
     }
     Ok(Exit::Clean)
+}
+
+/// The migration's name, which is kept with the job.
+fn name_of(job: &Job) -> String {
+    let words: serde_json::Value = serde_json::from_str(&job.params).unwrap_or_default();
+    words["name"].as_str().unwrap_or("ledger").to_owned()
 }
