@@ -74,13 +74,15 @@ wait_for() {
 }
 
 cleanup() {
-  local status=$? pid
+  local status=$? pid folder
   trap - EXIT
   trap '' INT TERM HUP
   # `timeout` hands the signal on to what it runs.
   if [ -n "$CHILD" ]; then stop "$CHILD"; fi
   for pid in "${SERVERS[@]}"; do stop "$pid"; done
-  if [ -d "$WORK/pg" ]; then CROSSDOCK_PG_DIR="$WORK/pg" "$ROOT/scripts/pg" stop || true; fi
+  for folder in "$WORK/pg" "$WORK/pg-tuned"; do
+    if [ -d "$folder" ]; then CROSSDOCK_PG_DIR="$folder" "$ROOT/scripts/pg" stop || true; fi
+  done
   rm -rf "$WORK"
   if [ "$status" -ne 0 ]; then say "the run did not end; what it measured so far is in $OUT"; fi
   exit "$status"
@@ -101,13 +103,32 @@ need() {
 }
 
 # The private Postgres of scripts/pg, durable as in production; its URL is in POSTGRES_URL.
-start_postgres() {
-  [ -z "${POSTGRES_URL:-}" ] || return 0
-  export CROSSDOCK_PG_DIR="$WORK/pg"
-  POSTGRES_URL="$("$ROOT/scripts/pg" start)" || die "Postgres did not start"
+start_postgres() { use_postgres pg; }
+
+# The same with room for millions of rows, as somebody would set a server that holds them: what ledgers are measured on.
+start_tuned_postgres() {
+  use_postgres pg-tuned
+  [ "$(query postgres 'SHOW shared_buffers')" != 1GB ] || return 0
+  local setting
+  for setting in "shared_buffers = '1GB'" "max_wal_size = '4GB'" "checkpoint_timeout = '15min'" "work_mem = '32MB'" \
+    "maintenance_work_mem = '256MB'"; do
+    query postgres "ALTER SYSTEM SET $setting"
+  done
+  restart_tuned_postgres
+}
+
+restart_tuned_postgres() {
+  CROSSDOCK_PG_DIR="$WORK/pg-tuned" "$ROOT/scripts/pg" restart >/dev/null || die "Postgres did not start again"
+}
+
+# use_postgres FOLDER
+use_postgres() {
+  POSTGRES_URL="$(CROSSDOCK_PG_DIR="$WORK/$1" "$ROOT/scripts/pg" start)" || die "Postgres did not start"
   find_psql
-  [ "$(query postgres 'SHOW fsync')" = on ] || die "fsync is off: that would measure nothing of use"
-  record machine.postgres_version 1 "$(query postgres 'SHOW server_version' | tr -s ' ' _)" version
+  [ "$(query postgres 'SHOW fsync')/$(query postgres 'SHOW synchronous_commit')" = on/on ] ||
+    die "fsync or synchronous_commit is off: that would measure nothing of use"
+  grep -q '^machine.postgres_version' "$OUT/figures.tsv" ||
+    record machine.postgres_version 1 "$(query postgres 'SHOW server_version' | tr -s ' ' _)" version
 }
 
 find_psql() {

@@ -3,9 +3,12 @@
 #
 #   bench/run.sh [--quick] [--full] [--into DIR] [PART…]
 #
-#   parts        import  memory  redirect  demo      (all four if none is named)
+#   parts        import  memory  redirect  demo
+#                ledger-limit  ledger-source  ledger-workers  ledger-shares  ledger-peers  ledger-demo  ledger-large
+#                `ledger` stands for all of its own. None named: all but ledger-large, which --full adds.
 #   --quick      small sizes: shows that the benches work, judges nothing; kept in the target folder
-#   --full       also the long ones: memory on Postgres, redirects with 5,000,000 links (the same as BENCH_FULL=1)
+#   --full       also the long ones: memory on Postgres, redirects with 5,000,000 links, ledgers of 3,000,000 records
+#                (the same as BENCH_FULL=1)
 #   --into DIR   adds parts to a run that was begun with the same commit and the same sizes
 #
 # Raw data, the machine and summary.md go to bench/runs/DATE-COMMIT/. bench/README.md says what each figure means.
@@ -14,13 +17,18 @@
 # BENCH_PEER_BIN       the same for the peer of the redirects
 # BENCH_REPEAT         repetitions of each measurement (3)
 # BENCH_WRK_SECONDS    length of one measurement with wrk (6)
+# BENCH_PEERS_DIR      where the ledger's peers are installed ($XDG_CACHE_HOME/crossdock-bench)
+# BENCH_LEDGER_RECORDS, BENCH_LEDGER_LARGE   records of a ledger, and of a large one (300,000 and 3,000,000)
 set -euo pipefail
 
 BENCH="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
 ROOT="$(dirname "$BENCH")"
 # shellcheck source=bench/lib.sh
 . "$BENCH/lib.sh"
-for part in import memory redirect demo; do
+# shellcheck source=bench/ledger.sh
+. "$BENCH/ledger.sh"
+LEDGER_PARTS=(ledger-limit ledger-source ledger-workers ledger-shares ledger-peers ledger-demo ledger-large)
+for part in import memory redirect demo "${LEDGER_PARTS[@]}"; do
   # shellcheck disable=SC1090
   . "$BENCH/parts/$part.sh"
 done
@@ -36,19 +44,29 @@ while [ "$#" -gt 0 ]; do
     --quick) QUICK=1 ;;
     --full) FULL=1 ;;
     --into) [ "$#" -ge 2 ] || usage; INTO="$2"; shift ;;
-    import | memory | redirect | demo) PARTS+=("$1") ;;
+    import | memory | redirect | demo | ledger-limit | ledger-source | ledger-workers | ledger-shares | ledger-peers | \
+      ledger-demo | ledger-large) PARTS+=("$1") ;;
+    ledger) PARTS+=("${LEDGER_PARTS[@]}") ;;
     *) usage ;;
   esac
   shift
 done
-[ "${#PARTS[@]}" -gt 0 ] || PARTS=(import memory redirect demo)
+if [ "${#PARTS[@]}" -eq 0 ]; then
+  PARTS=(import memory redirect demo "${LEDGER_PARTS[@]}")
+  # The large one is the last of its list.
+  if [ "$FULL" != 1 ]; then unset 'PARTS[-1]'; fi
+fi
 
 if [ "$QUICK" = 1 ]; then
   REPEAT="${BENCH_REPEAT:-1}" WRK_SECONDS="${BENCH_WRK_SECONDS:-1}" WARM_SECONDS=2
   IMPORT_LINKS=1000 MEMORY_SMALL=500 MEMORY_LARGE=2000 REDIRECT_LINKS=2000 REDIRECT_MANY=20000 DEMO_LINKS=500
+  LEDGER_RECORDS="${BENCH_LEDGER_RECORDS:-20000}" LEDGER_LARGE="${BENCH_LEDGER_LARGE:-60000}" LEDGER_PARTITIONED=16000
+  LEDGER_LOOP=2000 LEDGER_DEMO=5000
 else
   REPEAT="${BENCH_REPEAT:-3}" WRK_SECONDS="${BENCH_WRK_SECONDS:-6}" WARM_SECONDS=8
   IMPORT_LINKS=100000 MEMORY_SMALL=50000 MEMORY_LARGE=500000 REDIRECT_LINKS=100000 REDIRECT_MANY=5000000 DEMO_LINKS=5000
+  LEDGER_RECORDS="${BENCH_LEDGER_RECORDS:-300000}" LEDGER_LARGE="${BENCH_LEDGER_LARGE:-3000000}" LEDGER_PARTITIONED=200000
+  LEDGER_LOOP=20000 LEDGER_DEMO=100000
 fi
 
 need python3 python3
@@ -70,7 +88,7 @@ build() {
 }
 build
 # What is missing shows before the first measurement, not after an hour of them.
-for part in "${PARTS[@]}"; do "prepare_$part"; done
+for part in "${PARTS[@]}"; do "prepare_${part//-/_}"; done
 
 WORK="$(mktemp -d "${TMPDIR:-/tmp}/crossdock-bench-XXXXXX")"
 # The database server runs as another user.
@@ -110,7 +128,7 @@ cpu_times() { awk '/^cpu / { all = 0; for (i = 2; i <= 9; i++) all += $i; print 
 for part in "${PARTS[@]}"; do
   say "$part"
   before="$(cpu_times)"
-  "bench_$part"
+  "bench_${part//-/_}"
   record "machine.steal_during_$part" 1 \
     "$(echo "$before $(cpu_times)" | awk '{ printf "%.1f", ($4 > $2) ? 100 * ($3 - $1) / ($4 - $2) : 0 }')" %
 done

@@ -3,8 +3,8 @@
 
     summary.py RUN-FOLDER
 
-It reads figures.tsv (figure, repetition, value, unit) and machine.json and nothing else, so it can be repeated at any
-time. A ratio is the median of the ratios within each repetition, since what is compared ran next to each other there.
+It reads figures.tsv (figure, repetition, value, unit), machine.json and, for its drawings, the series kept beside them, so
+it can be repeated at any time. A ratio is the median of the ratios within each repetition, since what is compared ran next to each other there.
 """
 
 import json
@@ -12,6 +12,9 @@ import os
 import statistics
 import sys
 from dataclasses import dataclass
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "tools"))
+import plots  # noqa: E402
 
 
 class Figures:
@@ -80,6 +83,28 @@ GOALS = [
     Goal("clicks written ÷ redirects answered", "redirect.few.clicks_written", 1, base="redirect.few.answered"),
     Goal("clicks dropped", "redirect.few.clicks_dropped", 0, at_most=True),
     Goal("demo, seconds", "demo.seconds", 10, at_most=True),
+    Goal("ledger ÷ two COPY sessions", "ledger.plain.speed", 0.55, base="ledger.plain.copy_limit"),
+    Goal("ledger ÷ two COPY sessions, with foreign keys", "ledger.keys.speed", 0.5, base="ledger.keys.copy_limit"),
+    Goal("ledger, all unchanged ÷ first time", "ledger.again.speed", 1.2, base="ledger.plain.speed"),
+    Goal("ledger, peak memory, MB", "ledger.plain.peak_memory", 200, at_most=True),
+    Goal("large ledger ÷ two COPY sessions", "ledger.large.plain.speed", 0.55, base="ledger.large.plain.copy_limit"),
+    Goal("large ledger ÷ two COPY sessions, with foreign keys", "ledger.large.keys.speed", 0.5,
+         base="ledger.large.keys.copy_limit"),
+    Goal("large ledger, last third by first third ÷ COPY's own", "ledger.large.plain.last_to_first_third", 1,
+         base="ledger.large.plain.copy_last_to_first_third"),
+    Goal("large ledger, peak memory, MB", "ledger.large.plain.peak_memory", 200, at_most=True),
+    Goal("large ledger, memory, second half ÷ first half", "ledger.large.plain.memory_growth", 1.1, at_most=True),
+    Goal("ledger ÷ fetching alone, 20 ms a page", "ledger.slow.speed", 0.9, base="ledger.slow.fetch_limit"),
+    Goal("ledger, 8 partitions ÷ one, 200 ms a page", "ledger.eight_partitions.speed", 6,
+         base="ledger.one_partition.speed"),
+    Goal("ledger, two processes ÷ one", "ledger.workers_two.speed", 1.5, base="ledger.workers_one.speed"),
+    Goal("ledger ÷ dlt's REST source with merge", "ledger.peers.crossdock.speed", 6, base="ledger.peers.dlt_merge.speed"),
+    Goal("ledger ÷ dlt by hand, Arrow tables and upsert", "ledger.peers.crossdock.speed", 2,
+         base="ledger.peers.dlt_arrow.speed"),
+    Goal("ledger ÷ Singer's tap and target", "ledger.peers.crossdock.speed", 8, base="ledger.peers.singer.speed"),
+    Goal("ledger ÷ one loop, a commit for each page of 100", "ledger.peers.crossdock.speed", 30,
+         base="ledger.peers.one_loop.speed"),
+    Goal("ledger's demo, seconds", "ledger.demo.seconds", 25, at_most=True),
 ]
 
 # Reported beside the goals: how near to what is possible at all.
@@ -92,6 +117,15 @@ RATIOS = [
     ("unknown slugs ÷ known slugs, few links, requests/s", "redirect.few.unknown.speed", "redirect.few.hot.speed"),
     ("uniform ÷ hot slugs, many links, requests/s", "redirect.many.uniform.speed", "redirect.many.hot.speed"),
     ("unknown ÷ hot slugs, many links, requests/s", "redirect.many.unknown.speed", "redirect.many.hot.speed"),
+    ("ledger ÷ fetching alone", "ledger.plain.speed", "ledger.fetch_limit"),
+    ("ledger with its certificate ÷ two COPY sessions", "ledger.plain.speed_with_certificate",
+     "ledger.plain.copy_limit"),
+    ("large ledger with its certificate ÷ two COPY sessions", "ledger.large.plain.speed_with_certificate",
+     "ledger.large.plain.copy_limit"),
+    ("large ledger with foreign keys, last third by first third ÷ COPY's own",
+     "ledger.large.keys.last_to_first_third", "ledger.large.keys.copy_last_to_first_third"),
+    ("ledger ÷ one loop, a commit for each page of 1,000", "ledger.peers.crossdock.speed",
+     "ledger.peers.one_loop_of_1000.speed"),
 ]
 
 
@@ -137,6 +171,35 @@ def medians(figures):
     return rows
 
 
+def shares(figures):
+    """Where a ledger's time goes. The workers' time holds the database's work for chunks; what is left of it is reading the
+    records by type, their digests, the way to the database and back, and waiting for commits."""
+    rows = ["| of the ledger's time | seconds | share |", "| --- | ---: | ---: |"]
+
+    def value(name):
+        return figures.median(f"ledger.shares.{name}") or 0.0
+
+    def line(text, seconds, whole):
+        rows.append(f"| {text} | {seconds:.2f} | {100 * seconds / whole:.0f} % of {whole:.2f} |")
+
+    wall, worked = value("seconds"), value("process")
+    if not wall or not worked:
+        return []
+    line("fetching, beside everything else", value("fetch"), wall)
+    line("staging, in the database", value("database.stage"), wall)
+    parts = [("rows into `staged`, in the database", "copy_to_staged"), ("map, insert and proof, in the database", "write"),
+             ("manifest and proofs, in the database", "manifest"), ("settling, in the database", "settle")]
+    for text, name in parts:
+        line(f"workers: {text}", value(f"database.{name}"), worked)
+    rest = worked - sum(value(f"database.{name}") for _, name in parts)
+    line("workers: reading records, digests, waiting for the database and its commits", rest, worked)
+    used = [(name, value(f"cpu_{name}")) for name in ("crossdock", "database", "simulator")]
+    whole = sum(seconds for _, seconds in used)
+    for name, seconds in used:
+        line(f"processor time with the certificate: {name}", seconds, whole)
+    return ["", "## Where a ledger's time goes", "", *rows]
+
+
 def heading(machine, figures):
     peer = ", ".join(f"{name} {version}" for name, version in machine["peer"].items())
     postgres = figures.values.get("machine.postgres_version", [("", "not used")])[-1][1].replace("_", " ")
@@ -165,6 +228,7 @@ def main():
     rows, missed = verdicts(figures, not machine["quick"] and not machine["debug_build"])
     lines = heading(machine, figures)
     lines += ["", "## Goals", "", *rows, "", "## Beside the limits", "", *ratios(figures)]
+    lines += shares(figures) + plots.draw(folder, figures)
     lines += ["", "## All figures", "", *medians(figures), ""]
     text = "\n".join(lines)
     with open(os.path.join(folder, "summary.md"), "w") as file:
