@@ -24,6 +24,14 @@ demo: setup ## Import a simulated Bitly account and check every redirect (DEMO_A
 	if [ -t 1 ]; then exec $(TARGET)/release/crossdock demo $(DEMO_ARGS); \
 	else exec $(TARGET)/release/crossdock demo --exit $(filter-out --exit,$(DEMO_ARGS)); fi
 
+.PHONY: demo-ledger
+demo-ledger: setup ## Migrate simulated wallet logs, kill processes on the way, print the certificate (DEMO_ARGS)
+	cargo build --release --package crossdock-cli
+	@# As above. The private Postgres lives as long as the demo.
+	export CROSSDOCK_BIN=$(TARGET)/release/crossdock; \
+	if [ -t 1 ]; then exec scripts/pg run scripts/on-pg demo ledger $(DEMO_ARGS); \
+	else exec scripts/pg run scripts/on-pg demo ledger --exit $(filter-out --exit,$(DEMO_ARGS)); fi
+
 .PHONY: test
 test: ## All tests, with a private Postgres, and a short crash run
 	@scripts/test

@@ -44,7 +44,7 @@ pub(crate) enum LogFormat {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show the whole journey: a simulated account, its import, and every slug asked over HTTP
+    /// Show the whole journey: a simulated account, its import, and every slug asked over HTTP; or a ledger's
     Demo(Demo),
     /// Serve redirects, the API and the pages; on SQLite also run the imports
     Serve(Serve),
@@ -67,11 +67,62 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
   crossdock demo
   crossdock demo --count 60000 --exit --json
-  crossdock demo --faults rough --database postgres://postgres@127.0.0.1/postgres --exit")]
+  crossdock demo --faults rough --database postgres://postgres@127.0.0.1/postgres --exit
+  crossdock demo ledger --database postgres://postgres@127.0.0.1/postgres"
+)]
 pub(crate) struct Demo {
+    #[command(subcommand)]
+    pub(crate) subject: Option<DemoSubject>,
+    #[command(flatten)]
+    pub(crate) links: DemoLinks,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DemoSubject {
+    /// Show a migration of ledger records: several processes, two of them killed on the way, and the certificate
+    Ledger(DemoLedger),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The schema `bank` is made in that database and stays there, to be looked at; the same demo again finds \
+every record unchanged. A schema `bank` that is not the demo's own is left alone.
+
+Exit codes: 0 if the certificate holds and the counts are those of the source, 1 if not, 2 if it cannot begin.
+
+Examples:
+  make demo-ledger                                    with a private Postgres
+  crossdock demo ledger --database postgres://postgres@127.0.0.1/postgres
+  crossdock demo ledger --count 1000000 --faults rough --exit --json --database postgres://postgres@127.0.0.1/postgres"
+)]
+pub(crate) struct DemoLedger {
+    /// How many wallet logs the simulated core-service exports
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: u64,
+    /// The seed that the logs, and the moments of the kills, are made of
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// What goes wrong at the source
+    #[arg(long, default_value = "none", value_parser = ["none", "rough"])]
+    pub(crate) faults: String,
+    /// Drop the schema `bank` first, if it is that of an earlier demo
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Stop after the certificate; otherwise the simulated core-service answers on until Ctrl-C
+    #[arg(long)]
+    pub(crate) exit: bool,
+    /// End with one JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoLinks {
     /// How many links the simulated account has
     #[arg(long, default_value_t = 5000)]
     pub(crate) count: u64,

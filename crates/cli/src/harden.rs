@@ -1,4 +1,4 @@
-//! What a process that holds tokens does not do.
+//! What a process that holds tokens does not do, and when one that another started ends.
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 
@@ -15,3 +15,25 @@ pub(crate) fn no_core_dumps() {
         tracing::warn!(%error, "core dumps cannot be switched off; a crash could write tokens to disk");
     }
 }
+
+/// Names the process that started this one and that it must not outlive.
+pub(crate) const PARENT_VARIABLE: &str = "CROSSDOCK_PARENT";
+
+/// Ends this process with the one that started it, however that ends, if it was asked for (prctl(2), `PR_SET_PDEATHSIG`).
+#[cfg(target_os = "linux")]
+pub(crate) fn end_with_parent() {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    let Some(parent) = std::env::var(PARENT_VARIABLE).ok().and_then(|pid| pid.parse::<i32>().ok()) else {
+        return;
+    };
+    let asked = set_parent_process_death_signal(Some(Signal::KILL));
+    // It may be gone already: then the signal was sent to nobody.
+    let orphaned = getppid().is_none_or(|pid| pid.as_raw_nonzero().get() != parent);
+    if orphaned || asked.is_err() {
+        std::process::exit(1);
+    }
+}
+
+/// Elsewhere whoever starts a process ends it, as long as it can.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn end_with_parent() {}

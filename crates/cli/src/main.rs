@@ -35,6 +35,7 @@ fn main() -> ExitCode {
     log(&cli);
     // Tokens are in memory: no core file may carry them to disk.
     harden::no_core_dumps();
+    harden::end_with_parent();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -58,7 +59,8 @@ fn log(cli: &Cli) {
         matches!(cli.command, Command::Import(_) | Command::Demo(_) | Command::Job(_) | Command::Ledger(_));
     let default = if quiet { "warn" } else { "info" };
     // A ledger's statements go over millions of rows: that one takes seconds is nothing to tell.
-    let statements = if matches!(cli.command, Command::Ledger(_)) { "error" } else { "warn" };
+    let statements =
+        if matches!(cli.command, Command::Ledger(_) | Command::Demo(_)) { "error" } else { "warn" };
     let filter = EnvFilter::try_from_env("CROSSDOCK_LOG")
         .unwrap_or_else(|_| EnvFilter::new(format!("{default},sqlx={statements}")));
     let builder = tracing_subscriber::fmt()

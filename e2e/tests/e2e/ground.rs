@@ -135,6 +135,27 @@ impl Ground {
         }
     }
 
+    /// Runs statements on the database, which is Postgres.
+    pub(crate) fn execute(&self, statements: &str) {
+        execute(&self.url, statements);
+    }
+
+    /// Waits until as many connections to the database, which is Postgres, are open as wanted.
+    pub(crate) fn until_connected(&self, wanted: impl Fn(i64) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        on_server(&server_url(), async |conn| {
+            loop {
+                let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1";
+                let count = sqlx::query_scalar(query).bind(&self.dropped).fetch_one(&mut *conn).await;
+                let count: i64 = count.expect("the server counts its connections");
+                if wanted(count) {
+                    return;
+                }
+                assert!(Instant::now() < deadline, "{count} connections are open");
+            }
+        });
+    }
+
     /// Every file of the folder, as bytes, must be free of the text.
     pub(crate) fn holds_nowhere(&self, secret: &str) {
         for entry in std::fs::read_dir(self.folder.path()).expect("the folder can be read") {
@@ -156,15 +177,27 @@ impl Drop for Ground {
 
 /// Names of databases cannot be bound; they are made of our own letters and digits.
 fn admin(statement: &str) {
+    execute(&server_url(), statement);
+}
+
+fn execute(url: &str, statements: &str) {
+    on_server(url, async |conn| {
+        let done = conn.execute(AssertSqlSafe(statements.to_owned())).await;
+        done.map(drop).expect("the server understands the statements");
+    });
+}
+
+/// Does something on a connection of its own.
+fn on_server<T>(url: &str, work: impl AsyncFnOnce(&mut sqlx::PgConnection) -> T) -> T {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     runtime.block_on(async {
-        let options: sqlx::postgres::PgConnectOptions =
-            server_url().parse().expect("the variable holds a URL");
+        let options: sqlx::postgres::PgConnectOptions = url.parse().expect("the variable holds a URL");
         let mut conn = options.connect().await.expect("the test server answers");
-        conn.execute(AssertSqlSafe(statement.to_owned())).await.expect("the test server makes databases");
+        let done = work(&mut conn).await;
         conn.close().await.expect("the connection closes");
-    });
+        done
+    })
 }
 
 /// The binary without a database.

@@ -99,7 +99,7 @@ async fn ask(client: &reqwest::Client, address: SocketAddr, row: &Truth) -> anyh
 }
 
 /// The verifying client speaks plain HTTP to this machine only; it needs a TLS configuration merely to be built.
-fn no_tls() -> rustls::ClientConfig {
+pub(super) fn no_tls() -> rustls::ClientConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -1,4 +1,4 @@
-//! `crossdock demo`: the whole journey on one machine, with the proof at its end.
+//! `crossdock demo`: an account of links, its import, and every slug asked over HTTP.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use simulators::bitly::{Account, Options, Running, Server};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::import::{drive, start_plain};
-use super::verify_slugs::{Answers, ask_all};
-use super::{print, print_json, say, serve, simulate, stop_on_signal};
-use crate::args::{Demo, Pace, SourceArgs};
+use crate::args::{DemoLinks, Pace, SourceArgs};
+use crate::commands::import::{drive, start_plain};
+use crate::commands::verify_slugs::{Answers, ask_all};
+use crate::commands::{print, print_json, say, serve, simulate, stop_on_signal};
 use crate::exit::{Exit, usage};
 use crate::lock::{self, Taken};
 use crate::settings::File;
@@ -62,7 +62,7 @@ enum CleanUp {
     },
 }
 
-pub(super) async fn run(args: &Demo, database: Option<&str>, file: &File) -> anyhow::Result<Exit> {
+pub(super) async fn run(args: &DemoLinks, database: Option<&str>, file: &File) -> anyhow::Result<Exit> {
     let plan = simulate::plan(&args.faults)?;
     let fresh = Fresh::make(database).await?;
     let result = Box::pin(journey(args, plan, &fresh.address, file)).await;
@@ -71,7 +71,7 @@ pub(super) async fn run(args: &Demo, database: Option<&str>, file: &File) -> any
 }
 
 async fn journey(
-    args: &Demo,
+    args: &DemoLinks,
     plan: simulators::bitly::FaultPlan,
     address: &Address,
     file: &File,
