@@ -18,7 +18,8 @@ pub enum Kind {
     Postgres,
 }
 
-/// A parsed database URL: `sqlite://FILE`, `sqlite:FILE` or `postgres://…[?pgbouncer=true]`.
+/// A parsed database URL: `sqlite://FILE`, `sqlite:FILE` or `postgres://…`, where `pgbouncer=true` and
+/// `idle_in_transaction_seconds=N` may stand among the parameters.
 ///
 /// `Display` and `Debug` leave the password out.
 #[derive(Clone)]
@@ -27,8 +28,12 @@ pub struct Address(pub(crate) Target);
 #[derive(Clone)]
 pub(crate) enum Target {
     Sqlite(PathBuf),
-    Postgres { options: Box<PgConnectOptions>, pooled: bool, shown: String },
+    Postgres { options: Box<PgConnectOptions>, pooled: bool, idle_seconds: u16, shown: String },
 }
+
+/// A transaction in which its process is silent for so long is ended by the server: the process is frozen or cut off, and
+/// others wait for its locks.
+const IDLE_SECONDS: u16 = 60;
 
 impl Address {
     /// Which database the address names.
@@ -73,15 +78,25 @@ impl FromStr for Address {
     }
 }
 
+const IDLE_PARAMETER: &str = "idle_in_transaction_seconds";
+
 fn postgres(text: &str) -> Result<Address, Error> {
     // The parser's own message may repeat the URL and with it the password.
     let malformed =
         || Error::Address("the postgres:// URL cannot be read; write postgres://USER@HOST:PORT/NAME".into());
     let mut url = Url::parse(text).map_err(|_| malformed())?;
     let pooled = url.query_pairs().any(|(name, value)| name == "pgbouncer" && value == "true");
+    let idle = url.query_pairs().find(|(name, _)| name == IDLE_PARAMETER).map(|(_, value)| value.parse());
+    let idle_seconds = match idle {
+        None => IDLE_SECONDS,
+        Some(Ok(seconds)) if seconds > 0 => seconds,
+        Some(_) => {
+            return Err(Error::Address(format!("{IDLE_PARAMETER} is a number of seconds, at least 1")));
+        }
+    };
     let kept: Vec<(String, String)> = url
         .query_pairs()
-        .filter(|(name, _)| name != "pgbouncer")
+        .filter(|(name, _)| name != "pgbouncer" && name != IDLE_PARAMETER)
         .map(|(n, v)| (n.into_owned(), v.into_owned()))
         .collect();
     url.set_query(None);
@@ -96,7 +111,7 @@ fn postgres(text: &str) -> Result<Address, Error> {
     }
     let _ = url.set_password(None);
     url.set_query(None);
-    Ok(Address(Target::Postgres { options: Box::new(options), pooled, shown: url.to_string() }))
+    Ok(Address(Target::Postgres { options: Box::new(options), pooled, idle_seconds, shown: url.to_string() }))
 }
 
 impl fmt::Display for Address {
@@ -125,6 +140,20 @@ mod tests {
         assert!(!format!("{address:?}").contains("hunter2"));
         let broken = "postgres://u:hunter2@[::1/x".parse::<Address>().unwrap_err();
         assert!(!broken.to_string().contains("hunter2"));
+    }
+
+    #[test]
+    fn how_long_a_transaction_may_be_idle_is_a_parameter() {
+        let seconds = |text: &str| match text.parse::<Address>().unwrap().0 {
+            Target::Postgres { idle_seconds, .. } => idle_seconds,
+            Target::Sqlite(_) => 0,
+        };
+        assert_eq!(seconds("postgres://u@h/x"), 60);
+        assert_eq!(seconds("postgres://u@h/x?idle_in_transaction_seconds=2&sslmode=disable"), 2);
+        for wrong in ["0", "", "-1", "1.5", "70000"] {
+            let text = format!("postgres://u@h/x?idle_in_transaction_seconds={wrong}");
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
     }
 
     #[test]

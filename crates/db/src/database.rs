@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
@@ -46,7 +47,7 @@ pub struct Database {
 #[derive(Clone)]
 enum Pools {
     Sqlite { writer: SqlitePool, readers: SqlitePool, last_bulk: Arc<Mutex<Option<Instant>>> },
-    Postgres { pool: PgPool, pooled: bool },
+    Postgres { pool: PgPool, pooled: bool, idle_seconds: u16 },
 }
 
 impl Database {
@@ -98,13 +99,13 @@ impl Database {
                     .await?;
                 Pools::Sqlite { writer, readers, last_bulk: Arc::default() }
             }
-            Target::Postgres { options, pooled, .. } => {
+            Target::Postgres { options, pooled, idle_seconds, .. } => {
                 let pool = PgPoolOptions::new()
                     .max_connections(POSTGRES_CONNECTIONS)
                     .acquire_timeout(ACQUIRE_TIMEOUT)
                     .connect_with((**options).clone())
                     .await?;
-                Pools::Postgres { pool, pooled: *pooled }
+                Pools::Postgres { pool, pooled: *pooled, idle_seconds: *idle_seconds }
             }
         };
         Ok(Self { pools, address: address.clone() })
@@ -121,6 +122,9 @@ impl Database {
     }
 
     /// Begins a write transaction.
+    ///
+    /// On Postgres the server ends it when this process is silent in it for as long as the address says: one that is
+    /// frozen or cut off must not hold its locks for ever.
     pub async fn begin(&self) -> Result<Tx> {
         Ok(match &self.pools {
             Pools::Sqlite { writer, last_bulk, .. } => {
@@ -130,7 +134,9 @@ impl Database {
                 }
                 Tx::sqlite(writer.begin_with("BEGIN IMMEDIATE").await?)
             }
-            Pools::Postgres { pool, pooled } => Tx::postgres(pool.begin().await?, !pooled),
+            Pools::Postgres { pool, pooled, idle_seconds } => {
+                Tx::postgres(pool.begin_with(begin(*idle_seconds, "")).await?, !pooled)
+            }
         })
     }
 
@@ -140,7 +146,7 @@ impl Database {
     /// table for every chunk once it has grown. On SQLite the write-ahead log may grow longer before it is copied into
     /// the file.
     pub async fn begin_bulk(&self) -> Result<Tx> {
-        const BEGIN: &str = "BEGIN; SET LOCAL plan_cache_mode = force_custom_plan";
+        const PLANS: &str = "; SET LOCAL plan_cache_mode = force_custom_plan";
         match &self.pools {
             Pools::Sqlite { writer, last_bulk, .. } => {
                 let first = last_bulk.lock().replace(Instant::now()).is_none();
@@ -149,7 +155,9 @@ impl Database {
                 }
                 Ok(Tx::sqlite(writer.begin_with("BEGIN IMMEDIATE").await?))
             }
-            Pools::Postgres { pool, pooled } => Ok(Tx::postgres(pool.begin_with(BEGIN).await?, !pooled)),
+            Pools::Postgres { pool, pooled, idle_seconds } => {
+                Ok(Tx::postgres(pool.begin_with(begin(*idle_seconds, PLANS)).await?, !pooled))
+            }
         }
     }
 
@@ -157,8 +165,8 @@ impl Database {
     pub async fn read(&self) -> Result<Reader> {
         Ok(match &self.pools {
             Pools::Sqlite { readers, .. } => Reader::sqlite(readers.acquire().await?),
-            Pools::Postgres { pool, pooled: false } => Reader::postgres(pool.acquire().await?),
-            Pools::Postgres { pool, pooled: true } => Reader::pooled(pool.begin().await?),
+            Pools::Postgres { pool, pooled: false, .. } => Reader::postgres(pool.acquire().await?),
+            Pools::Postgres { pool, pooled: true, .. } => Reader::pooled(pool.begin().await?),
         })
     }
 
@@ -205,7 +213,7 @@ impl Database {
             return Err(Error::Address("a SQLite database is a file; there is no server to ask".into()));
         };
         let mut conn = pool.acquire().await?;
-        sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut *conn).await?;
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut *conn).await?;
         Ok(())
     }
 
@@ -221,12 +229,17 @@ impl Database {
     }
 }
 
+/// What begins a transaction on Postgres, in one message. It holds for the transaction alone, so a pooler need not know.
+fn begin(idle_seconds: u16, more: &str) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!("BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{idle_seconds}s'{more}"))
+}
+
 /// Sets after how many pages a commit of the writer copies the log into the file, and to how many bytes it is cut then
 /// (-1: not at all).
 async fn keep_log(writer: &SqlitePool, pages: u32, bytes: i64) -> Result<()> {
     let mut conn = writer.acquire().await?;
     let pragmas = format!("PRAGMA wal_autocheckpoint = {pages}; PRAGMA journal_size_limit = {bytes}");
-    sqlx::raw_sql(sqlx::AssertSqlSafe(pragmas)).execute(&mut *conn).await?;
+    sqlx::raw_sql(AssertSqlSafe(pragmas)).execute(&mut *conn).await?;
     Ok(())
 }
 

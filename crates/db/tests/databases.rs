@@ -174,3 +174,19 @@ async fn the_log_of_a_sqlite_file_may_grow_while_much_is_written() {
     }
     test.close().await;
 }
+
+// A process that is frozen inside a transaction holds its locks, and others wait for them; the server ends it.
+#[tokio::test]
+async fn the_server_ends_a_transaction_in_which_nobody_speaks() {
+    let test = TestDatabase::open(Kind::Postgres, &[]).await;
+    for bulk in [false, true] {
+        let mut tx =
+            if bulk { test.database.begin_bulk().await } else { test.database.begin().await }.unwrap();
+        let Conn::Postgres(pg) = tx.conn() else { unreachable!() };
+        let limit: String =
+            pg.scalar("SHOW idle_in_transaction_session_timeout").fetch_one(&mut *pg.conn).await.unwrap();
+        assert_eq!(limit, "1min");
+        tx.rollback().await.unwrap();
+    }
+    test.close().await;
+}

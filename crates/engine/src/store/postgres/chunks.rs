@@ -3,9 +3,6 @@ use db::{Id, Pg, Result};
 use crate::Outcome;
 use crate::store::chunks::{Chunk, Key, Settlement, rows_json};
 
-/// How long the server lets a worker sit in an open transaction before it ends the session and frees the chunk.
-const IDLE_IN_TRANSACTION: &str = "60s";
-
 pub(in crate::store) async fn any_due(pg: &mut Pg<'_>, job: Id, serial: bool) -> Result<bool> {
     let low: Option<i32> = pg
         .scalar(
@@ -84,10 +81,6 @@ pub(in crate::store) async fn take_turn(pg: &mut Pg<'_>, job: Id) -> Result<bool
 }
 
 pub(in crate::store) async fn claim(pg: &mut Pg<'_>, job: Id, chunk: &Chunk, serial: bool) -> Result<bool> {
-    pg.query("SELECT set_config('idle_in_transaction_session_timeout', $1, TRUE)")
-        .bind(IDLE_IN_TRANSACTION)
-        .execute(&mut *pg.conn)
-        .await?;
     if serial && !take_turn(pg, job).await? {
         return Ok(false);
     }
