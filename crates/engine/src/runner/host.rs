@@ -554,7 +554,8 @@ async fn await_token(context: &Context, hosted_since: Instant) -> Result<(), Hos
     let database = context.shared.store.database();
     let mut reader = database.read().await?;
     let partitioned = jobs::phase(reader.conn(), context.id()).await?.partitioned;
-    let unheld = !partitioned || partitions::any_unheld(reader.conn(), context.id()).await?;
+    let grace = context.limits.token_grace;
+    let unheld = !partitioned || partitions::any_unheld(reader.conn(), context.id(), grace).await?;
     drop(reader);
     // On SQLite a lease that is still held belongs to a process that is gone: this one holds the runner lock.
     if !unheld && !context.shared.alone {

@@ -1,5 +1,7 @@
 //! Partitions: the checkpoint of each, and the lease that fences its fetcher.
 
+use std::time::Duration;
+
 use db::{Conn, Id, Result, Timestamp};
 
 use super::{postgres::partitions as postgres, sqlite::partitions as sqlite};
@@ -99,9 +101,10 @@ pub async fn release(conn: Conn<'_>, id: JobId, part: i32, epoch: i64) -> Result
     db::dispatch!(conn, release(id.0, part, epoch))
 }
 
-/// Whether partitions have not ended and nobody holds the lease of any of them.
-pub async fn any_unheld(conn: Conn<'_>, id: JobId) -> Result<bool> {
-    db::dispatch!(conn, any_unheld(id.0))
+/// Whether partitions have not ended and nobody has held the lease of any of them for `grace`: whoever takes over a
+/// partition waits for its lease to end, and needs a moment then.
+pub async fn any_unheld(conn: Conn<'_>, id: JobId, grace: Duration) -> Result<bool> {
+    db::dispatch!(conn, any_unheld(id.0, grace))
 }
 
 /// Fences off the dead fetchers of partitions with records in no chunk: raises their epochs and returns partition and

@@ -1,5 +1,7 @@
 //! The page transaction and the fetcher's fence, at the store.
 
+use std::time::Duration;
+
 use engine::store::pages::{self, Commit, NewChunk};
 use engine::store::partitions::{self, Checkpoint};
 use engine::{Cursor, Fingerprint, JobId, PartitionSpec, Place, Position, StagedRecord};
@@ -66,7 +68,7 @@ fn first_page(job: JobId, epoch: i64) -> Commit {
 async fn state(bench: &Bench) -> (String, Vec<i64>) {
     let position = sql::texts(&bench.database, "SELECT position FROM crossdock.partitions").await.remove(0);
     let mut rows = Vec::new();
-    for table in ["staged_records", "pages", "segments", "chunks"] {
+    for table in ["staged_pages", "pages", "segments", "chunks"] {
         rows.push(sql::count(&bench.database, &format!("SELECT COUNT(*) FROM crossdock.{table}")).await);
     }
     (position, rows)
@@ -116,6 +118,45 @@ db::on_both!(a_fetcher_that_was_taken_over_commits_nothing, [&engine::ROOM], |da
     assert_eq!(state(&bench).await.1, vec![0, 0, 0, 0]);
     assert!(take(&bench, job, "third").await.is_none(), "the old fetcher gave away what was not its own");
 });
+
+// Who takes over waits for the lease to end; a process without a token that looks at that very moment must not take the
+// job for abandoned.
+db::on_both!(a_lease_that_has_just_ended_is_not_unheld_yet, [&engine::ROOM], |database| async move {
+    let bench = Bench::serial(database, Script::numbered(2, 2)).await;
+    let job = partitioned(&bench).await;
+    let unheld = async |grace: u64| {
+        let mut reader = bench.database.read().await.unwrap();
+        partitions::any_unheld(reader.conn(), job, Duration::from_secs(grace)).await.unwrap()
+    };
+    assert!(unheld(60).await, "nobody ever held it");
+    take(&bench, job, "me").await.unwrap();
+    assert!(!unheld(0).await);
+    let past = match bench.database.kind() {
+        db::Kind::Sqlite => "UPDATE partitions SET lease_until = lease_until - 10000000",
+        db::Kind::Postgres => {
+            "UPDATE crossdock.partitions SET lease_until = lease_until - INTERVAL '10 seconds'"
+        }
+    };
+    sql::execute(&bench.database, past).await;
+    assert!(!unheld(60).await);
+    assert!(unheld(1).await);
+});
+
+#[tokio::test]
+async fn a_partition_that_was_given_back_is_not_unheld_yet() {
+    let test = db::testing::TestDatabase::open(db::Kind::Postgres, &[&engine::ROOM]).await;
+    let bench = Bench::serial(test.database.clone(), Script::numbered(2, 2)).await;
+    let job = partitioned(&bench).await;
+    let epoch = take(&bench, job, "me").await.unwrap().epoch;
+    let mut tx = bench.database.begin().await.unwrap();
+    partitions::release(tx.conn(), job, 0, epoch).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut reader = bench.database.read().await.unwrap();
+    assert!(!partitions::any_unheld(reader.conn(), job, Duration::from_secs(60)).await.unwrap());
+    drop(reader);
+    assert!(take(&bench, job, "another").await.is_some(), "it is free");
+    test.close().await;
+}
 
 db::on_both!(the_epoch_rises_with_every_taking, [&engine::ROOM], |database| async move {
     let bench = Bench::serial(database, Script::numbered(2, 2)).await;

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use db::{Id, Pg, Result};
 
 use crate::store::partitions::{Checkpoint, Progress, State};
@@ -104,8 +106,9 @@ pub(in crate::store) async fn renew(
 }
 
 pub(in crate::store) async fn release(pg: &mut Pg<'_>, id: Id, part: i32, epoch: i64) -> Result<()> {
+    // When it ended is kept: others see since when nobody has fetched.
     pg.query(
-        "UPDATE crossdock.partitions SET holder = NULL, lease_until = NULL
+        "UPDATE crossdock.partitions SET holder = NULL, lease_until = clock_timestamp()
         WHERE job_id = $1 AND part = $2 AND epoch = $3",
     )
     .bind(id)
@@ -116,14 +119,16 @@ pub(in crate::store) async fn release(pg: &mut Pg<'_>, id: Id, part: i32, epoch:
     Ok(())
 }
 
-pub(in crate::store) async fn any_unheld(pg: &mut Pg<'_>, id: Id) -> Result<bool> {
+pub(in crate::store) async fn any_unheld(pg: &mut Pg<'_>, id: Id, grace: Duration) -> Result<bool> {
     Ok(pg
         .scalar(
             "SELECT EXISTS (SELECT 1 FROM crossdock.partitions WHERE job_id = $1 AND status = 'fetching')
                 AND NOT EXISTS (SELECT 1 FROM crossdock.partitions
-                    WHERE job_id = $1 AND status = 'fetching' AND lease_until >= clock_timestamp())",
+                    WHERE job_id = $1 AND status = 'fetching'
+                        AND lease_until >= clock_timestamp() - make_interval(secs => $2))",
         )
         .bind(id)
+        .bind(grace.as_secs_f64())
         .fetch_one(&mut *pg.conn)
         .await?)
 }

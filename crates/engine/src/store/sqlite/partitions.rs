@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use db::{Id, Result};
 use sqlx::SqliteConnection;
 
@@ -116,15 +118,21 @@ pub(in crate::store) async fn release(
     Ok(())
 }
 
-pub(in crate::store) async fn any_unheld(conn: &mut SqliteConnection, id: Id) -> Result<bool> {
+pub(in crate::store) async fn any_unheld(
+    conn: &mut SqliteConnection,
+    id: Id,
+    grace: Duration,
+) -> Result<bool> {
     Ok(sqlx::query_scalar(
-            "SELECT EXISTS (SELECT 1 FROM partitions WHERE job_id = ?1 AND status = 'fetching')
+        "SELECT EXISTS (SELECT 1 FROM partitions WHERE job_id = ?1 AND status = 'fetching')
                 AND NOT EXISTS (SELECT 1 FROM partitions
-                    WHERE job_id = ?1 AND status = 'fetching' AND lease_until >= CAST(unixepoch('subsec') * 1000000 AS INTEGER))",
-        )
-        .bind(id)
-        .fetch_one(&mut *conn)
-        .await?)
+                    WHERE job_id = ?1 AND status = 'fetching'
+                        AND lease_until >= CAST(unixepoch('subsec') * 1000000 AS INTEGER) - ?2)",
+    )
+    .bind(id)
+    .bind(i64::try_from(grace.as_micros()).unwrap_or(i64::MAX))
+    .fetch_one(&mut *conn)
+    .await?)
 }
 
 pub(in crate::store) async fn fence(
