@@ -3,11 +3,15 @@
 //! A point costs one atomic load. It is armed by the environment, for crash tests of the real binary:
 //!
 //! - `CROSSDOCK_FAILPOINT=NAME:N` aborts the process at the N-th time the point is passed;
+//! - `CROSSDOCK_FAILPOINT=NAME:N:freeze` stops it there (SIGSTOP), until somebody wakes it (SIGCONT);
 //! - `CROSSDOCK_FAILPOINT_LOG=FILE` appends each point's name as it is passed, so that a run can count them.
 
 use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Signal, getpid, kill_process};
 
 /// Every point, so that a crash run can visit all and complain about one that is never passed.
 pub const POINTS: &[&str] = &[
@@ -31,10 +35,30 @@ pub const POINTS: &[&str] = &[
     "complete.after_commit",
 ];
 
+/// A stop reaches all threads of a process within this time.
+const FREEZING: Duration = Duration::from_millis(50);
+
 struct Plan {
-    abort: Option<(String, u64)>,
+    armed: Option<Armed>,
     log: Option<std::sync::Mutex<std::fs::File>>,
     hits: AtomicU64,
+}
+
+struct Armed {
+    name: String,
+    count: u64,
+    freeze: bool,
+}
+
+impl Armed {
+    fn read(text: &str) -> Option<Self> {
+        let (place, freeze) = match text.strip_suffix(":freeze") {
+            Some(place) => (place, true),
+            None => (text, false),
+        };
+        let (name, count) = place.rsplit_once(':')?;
+        Some(Self { name: name.to_owned(), count: count.parse().ok()?, freeze })
+    }
 }
 
 static PLAN: OnceLock<Option<Plan>> = OnceLock::new();
@@ -48,14 +72,11 @@ pub fn pass(name: &'static str) {
 }
 
 fn from_environment() -> Option<Plan> {
-    let abort = std::env::var("CROSSDOCK_FAILPOINT").ok().and_then(|text| {
-        let (name, count) = text.rsplit_once(':')?;
-        Some((name.to_owned(), count.parse().ok()?))
-    });
+    let armed = std::env::var("CROSSDOCK_FAILPOINT").ok().and_then(|text| Armed::read(&text));
     let log = std::env::var_os("CROSSDOCK_FAILPOINT_LOG")
         .and_then(|path| std::fs::OpenOptions::new().create(true).append(true).open(path).ok())
         .map(std::sync::Mutex::new);
-    (abort.is_some() || log.is_some()).then(|| Plan { abort, log, hits: AtomicU64::new(0) })
+    (armed.is_some() || log.is_some()).then(|| Plan { armed, log, hits: AtomicU64::new(0) })
 }
 
 impl Plan {
@@ -66,11 +87,15 @@ impl Plan {
             // A crash run that cannot write its log finds points missing and says so.
             let _ = writeln!(file, "{name}");
         }
-        if let Some((armed, count)) = &self.abort
-            && armed == name
-            && self.hits.fetch_add(1, Ordering::Relaxed) + 1 == *count
+        if let Some(armed) = &self.armed
+            && armed.name == name
+            && self.hits.fetch_add(1, Ordering::Relaxed) + 1 == armed.count
         {
-            std::process::abort();
+            if !armed.freeze || kill_process(getpid(), Signal::STOP).is_err() {
+                std::process::abort();
+            }
+            // This thread may be told last; it must not go on before.
+            std::thread::sleep(FREEZING);
         }
     }
 }
