@@ -125,6 +125,7 @@ pub(super) struct Field {
     pub(super) default: Option<Spanned<toml::Value>>,
     pub(super) presence: Option<Spanned<String>>,
     pub(super) offset: Option<Spanned<String>>,
+    pub(super) zone: Option<Spanned<String>>,
     pub(super) format: Option<Spanned<String>>,
     pub(super) values: Option<Spanned<Vec<String>>>,
 }

@@ -10,7 +10,8 @@ use super::{
     Absent, Check, Declaration, Field, Folder, MAP, OnConflict, PIPELINE, PROOF, Problem, Reference, Sum,
     Target, Variables,
 };
-use crate::field::{FieldType, TimeForm, instant};
+use crate::field::instant::{self, Local, Zone};
+use crate::field::{FieldType, TimeForm};
 use crate::pointer::Pointer;
 
 /// Collects problems with their lines.
@@ -217,26 +218,20 @@ impl Reader<'_> {
             },
         };
         if !matches!(kind, FieldType::Timestamptz { .. }) {
-            for rule in [&field.offset, &field.format].into_iter().flatten() {
-                self.problem(rule, "`offset` and `format` are rules for fields of the type timestamptz");
+            for rule in [&field.offset, &field.zone, &field.format].into_iter().flatten() {
+                self.problem(
+                    rule,
+                    "`offset`, `zone` and `format` are rules for fields of the type timestamptz",
+                );
             }
         }
         kind
     }
 
     fn time_form(&mut self, field: &file::Field) -> TimeForm {
-        let offset = field.offset.as_ref().and_then(|text| {
-            instant::offset_of(text.get_ref())
-                .map_err(|_| {
-                    self.problem(
-                        text,
-                        format!("\"{}\" is no offset such as \"+01:00\" or \"Z\"", text.get_ref()),
-                    );
-                })
-                .ok()
-        });
-        match field.format.as_ref().map(|format| (format, format.get_ref().as_str())) {
-            None | Some((_, "rfc3339")) => TimeForm::Rfc3339 { offset },
+        let local = self.local(field);
+        let form = match field.format.as_ref().map(|format| (format, format.get_ref().as_str())) {
+            None | Some((_, "rfc3339")) => TimeForm::Rfc3339 { local },
             Some((_, "epoch_seconds")) => TimeForm::EpochSeconds,
             Some((_, "epoch_millis")) => TimeForm::EpochMillis,
             Some((format, other)) => {
@@ -244,7 +239,44 @@ impl Reader<'_> {
                     format,
                     format!("\"{other}\" is no format; there are rfc3339, epoch_seconds and epoch_millis"),
                 );
-                TimeForm::Rfc3339 { offset }
+                TimeForm::Rfc3339 { local }
+            }
+        };
+        if let (TimeForm::EpochSeconds | TimeForm::EpochMillis, Some(rule)) =
+            (form, field.offset.as_ref().or(field.zone.as_ref()))
+        {
+            self.problem(rule, "a time counted since 1970 has neither `offset` nor `zone`");
+        }
+        form
+    }
+
+    /// The rule for times without an offset.
+    fn local(&mut self, field: &file::Field) -> Local {
+        match (&field.offset, &field.zone) {
+            (None, None) => Local::Unknown,
+            (Some(text), None) => match instant::offset_of(text.get_ref()) {
+                Ok(east) => Local::Offset(east),
+                Err(_) => {
+                    self.problem(
+                        text,
+                        format!("\"{}\" is no offset such as \"+01:00\" or \"Z\"", text.get_ref()),
+                    );
+                    Local::Unknown
+                }
+            },
+            (None, Some(text)) => match Zone::named(text.get_ref()) {
+                Some(zone) => Local::Zone(zone),
+                None => {
+                    self.problem(
+                        text,
+                        format!("\"{}\" is no zone such as \"Europe/Zurich\"", text.get_ref()),
+                    );
+                    Local::Unknown
+                }
+            },
+            (Some(_), Some(text)) => {
+                self.problem(text, "times without an offset follow `offset` or `zone`, not both");
+                Local::Unknown
             }
         }
     }

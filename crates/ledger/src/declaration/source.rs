@@ -276,7 +276,9 @@ pub(super) fn ranges(kind: &str, from: &str, to: &str, parts: u32) -> Result<Vec
     let bad = |text: &str| format!("\"{text}\" is not a value of the kind \"{kind}\"");
     let read = |text: &str| match kind {
         "id" => text.parse::<i64>().map_err(|_| bad(text)),
-        "time" => instant::parse(text, None).map_err(|error| format!("{}: {error}", bad(text))),
+        "time" => {
+            instant::parse(text, instant::Local::Unknown).map_err(|error| format!("{}: {error}", bad(text)))
+        }
         _ => Err(format!("`kind` is \"time\" or \"id\", not \"{kind}\"")),
     };
     let (first, end) = (i128::from(read(from)?), i128::from(read(to)?));

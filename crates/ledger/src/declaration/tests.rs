@@ -64,7 +64,22 @@ fn what_is_wrong_is_told_with_its_line() {
         (
             "type = \"bigint\"",
             "type = \"bigint\"\noffset = \"Z\"",
-            "pipeline.toml:15: `offset` and `format` are rules for fields of the type timestamptz",
+            "pipeline.toml:15: `offset`, `zone` and `format` are rules for fields of the type timestamptz",
+        ),
+        (
+            "[target]",
+            "[fields.at]\npointer = \"/at\"\ntype = \"timestamptz\"\nzone = \"Europe/Atlantis\"\n[target]",
+            "pipeline.toml:21: \"Europe/Atlantis\" is no zone such as \"Europe/Zurich\"",
+        ),
+        (
+            "[target]",
+            "[fields.at]\npointer = \"/at\"\ntype = \"timestamptz\"\noffset = \"Z\"\nzone = \"UTC\"\n[target]",
+            "pipeline.toml:22: times without an offset follow `offset` or `zone`, not both",
+        ),
+        (
+            "[target]",
+            "[fields.at]\npointer = \"/at\"\ntype = \"timestamptz\"\nformat = \"epoch_millis\"\nzone = \"UTC\"\n[target]",
+            "a time counted since 1970 has neither `offset` nor `zone`",
         ),
         (
             "type = \"numeric(20,4)\"",

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use engine::Reason;
 
 use decimal::{Decimal, DecimalError};
-use instant::Micros;
+use instant::{Local, Micros};
 use json::Unstorable;
 
 /// The type of a field.
@@ -41,10 +41,10 @@ pub enum FieldType {
 /// How a time is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeForm {
-    /// As in RFC 3339; `offset` is the rule for times without one, in seconds east of UTC.
+    /// As in RFC 3339, with a rule for times without an offset.
     Rfc3339 {
-        /// No rule: a time without an offset is refused.
-        offset: Option<i32>,
+        /// The rule.
+        local: Local,
     },
     /// Seconds since 1970, decimals allowed.
     EpochSeconds,
@@ -184,12 +184,13 @@ fn decimal(text: &str) -> Result<Decimal, Reason> {
 fn time(text: &str, form: TimeForm) -> Result<Micros, Reason> {
     let bad = |error: &dyn std::fmt::Display| Reason::new("bad_time", format!("{}: {error}", cut(text)));
     let shift = match form {
-        TimeForm::Rfc3339 { offset } => {
-            return instant::parse(text, offset).map_err(|error| match error {
-                instant::InstantError::NoOffset => {
+        TimeForm::Rfc3339 { local } => {
+            return instant::parse(text, local).map_err(|error| {
+                if error.is_ambiguous() {
                     Reason::new("ambiguous_time", format!("{}: {error}", cut(text)))
+                } else {
+                    bad(&error)
                 }
-                error => bad(&error),
             });
         }
         TimeForm::EpochSeconds => 6,
@@ -253,7 +254,7 @@ mod tests {
     fn every_type_reads_its_tokens_and_names_what_it_refuses() {
         let numeric = FieldType::Numeric { digits: None };
         let money = FieldType::Numeric { digits: Some((20, 4)) };
-        let strict = FieldType::Timestamptz { form: TimeForm::Rfc3339 { offset: None } };
+        let strict = FieldType::Timestamptz { form: TimeForm::Rfc3339 { local: Local::Unknown } };
         let some = |text: &str| format!("{:?}", Some(Cow::<str>::Owned(text.to_owned())));
         for (kind, token, expected) in [
             (FieldType::Text, r#""a\u00e9""#, some("aé")),

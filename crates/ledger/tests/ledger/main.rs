@@ -3,8 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod bank;
+mod cases;
+mod cases_source;
 mod certificate;
 mod export;
+mod mutations;
 mod outcomes;
 mod plan;
+mod run;
+mod quarantine;
 mod pooled;
+mod zones;
