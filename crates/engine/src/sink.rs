@@ -91,6 +91,11 @@ pub trait Checker: Send {
     fn verdict(&self) -> Result<(), String> {
         Ok(())
     }
+
+    /// Called once after all chunks, to take away what the checker kept. May be missed in a crash.
+    async fn done(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
 }
 
 /// See the [module documentation](self).

@@ -1,8 +1,8 @@
 //! Checking everything before anything is written: dry runs, and the conflict rule `fail`.
 
-use super::Event;
 use super::host::{Context, HostError, Stop};
 use super::work::settle;
+use super::{Event, rules};
 use crate::job::Mode;
 use crate::sink::{Checker, ChunkContext};
 use crate::store::chunks::{self, Chunk};
@@ -41,6 +41,8 @@ pub(super) async fn check(context: &Context) -> Result<bool, HostError> {
                 return Ok(false);
             }
             check_chunk(context, &mut *checker, chunk, writes).await?;
+            rules::judge(context).await?;
+            rules::wait_for_rate(context).await?;
         }
     }
     if let Err(reason) = checker.verdict() {
@@ -51,6 +53,7 @@ pub(super) async fn check(context: &Context) -> Result<bool, HostError> {
         }
         return Err(HostError::Stop(Stop::failed(reason)));
     }
+    checker.done().await?;
     let mut tx = database.begin().await?;
     jobs::set_checked(tx.conn(), context.id()).await?;
     tx.commit().await?;

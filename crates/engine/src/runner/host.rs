@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::busy::{Parts, Picked};
 use super::handoff::Handoff;
+use super::rules::{self, Rules};
 use super::{Event, HostState, Shared, check, fetch, undo, work};
 use crate::failpoint;
 use crate::job::Mode;
@@ -104,6 +105,7 @@ pub(super) struct Context {
     pub(super) halt: CancellationToken,
     pub(super) parts: Parts,
     pub(super) picked: Picked,
+    pub(super) rules: Rules,
     stop: Mutex<Option<Stop>>,
 }
 
@@ -122,6 +124,9 @@ impl Context {
     pub(super) fn progress(&self, event: Event) {
         if let Some(HostState::Running { failures }) = self.shared.hosted.lock().get_mut(&self.id()) {
             *failures = 0;
+        }
+        if let Event::Settled { counts, .. } = &event {
+            self.rules.settled(counts);
         }
         self.send(event);
     }
@@ -212,6 +217,7 @@ pub(super) async fn host(shared: Arc<Shared>, id: JobId, stop: CancellationToken
     let limits = kind.limits(&job, &shared.limits);
     let context = Arc::new(Context {
         handoff: Handoff::new(limits.handoff_bytes),
+        rules: Rules::new(&limits),
         limits,
         shared,
         kind,
@@ -385,6 +391,7 @@ async fn coordinate(
             };
         }
         let remaining = tidy(context).await?;
+        rules::judge(context).await?;
         if remaining.partitions == 0 && checking {
             if check::check(context).await? {
                 start_workers(context, loops);
@@ -401,6 +408,7 @@ async fn coordinate(
                 return Err(HostError::Stop(broken(context).await?));
             }
         } else if remaining.partitions == 0 && remaining.chunks == 0 {
+            rules::judge_now(context).await?;
             if let Some(end) = finish(context).await? {
                 return Ok(end);
             }

@@ -13,10 +13,12 @@ mod fetch;
 mod handoff;
 mod host;
 mod open_segment;
+mod rules;
 mod undo;
 mod work;
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +31,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::metrics::Metrics;
 use crate::store::jobs;
-use crate::{Counts, Job, JobId, Kind, Status, Store};
+use crate::{Counts, Job, JobId, Kind, RejectRule, Status, Store};
 
 /// The bounds of the loops. The defaults are the product's constants; tests use smaller ones.
 #[derive(Debug, Clone)]
@@ -74,6 +76,10 @@ pub struct Limits {
     /// How long nobody may hold a partition's lease before a job whose credentials are unknown here is
     /// `awaiting_token`. Not waited for on SQLite, where there is one runner.
     pub token_grace: Duration,
+    /// How many of a job's records may fail before the job stops.
+    pub rejects: RejectRule,
+    /// Rows that this process may write in a second for a job; any number if there is none.
+    pub rows_per_second: Option<NonZeroU32>,
 }
 
 impl Default for Limits {
@@ -98,6 +104,8 @@ impl Default for Limits {
             snapshot_old: Duration::from_secs(10 * 60),
             sweep_every: Duration::from_secs(5 * 60),
             token_grace: Duration::from_secs(20),
+            rejects: RejectRule::default(),
+            rows_per_second: None,
         }
     }
 }

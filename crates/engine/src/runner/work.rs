@@ -44,6 +44,7 @@ pub(super) async fn worker(context: Arc<Context>) -> Result<(), HostError> {
             continue;
         }
         next = process(&context, &chunk, serial).await?;
+        super::rules::wait_for_rate(&context).await?;
     }
     if let Some((chunk, _held)) = next {
         forgive(&context, &chunk).await?;

@@ -97,3 +97,8 @@ pub async fn quarantined(
 pub async fn blocks(conn: Conn<'_>, job: JobId, after: (i32, i32, i32), limit: i64) -> Result<Vec<Block>> {
     db::dispatch!(conn, blocks(job.0, after, limit))
 }
+
+/// The commonest reason codes of failed records, and how many have each.
+pub async fn reason_codes(conn: Conn<'_>, job: JobId, limit: i64) -> Result<Vec<(String, i64)>> {
+    db::dispatch!(conn, reason_codes(job.0, limit))
+}

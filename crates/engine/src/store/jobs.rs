@@ -241,6 +241,11 @@ pub async fn discard_staged(conn: Conn<'_>, id: JobId, limit: i64) -> Result<i64
     db::dispatch!(conn, discard_staged(id.0, limit))
 }
 
+/// Replaces the kind's own parameters. A host that runs the job now keeps those it began with.
+pub async fn set_params(conn: Conn<'_>, id: JobId, params: &str) -> Result<()> {
+    db::dispatch!(conn, set_params(id.0, params))
+}
+
 impl Store {
     /// [`get`], on a connection of its own.
     pub async fn job(&self, id: JobId) -> Result<Option<Job>> {

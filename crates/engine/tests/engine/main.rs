@@ -21,5 +21,6 @@ mod plans;
 mod poison;
 mod processes;
 mod resume;
+mod rules;
 mod runs;
 mod states;

@@ -77,3 +77,19 @@ pub(in crate::store) async fn blocks(
         .fetch_all(&mut *pg.conn)
         .await?)
 }
+
+pub(in crate::store) async fn reason_codes(
+    pg: &mut Pg<'_>,
+    job: Id,
+    limit: i64,
+) -> Result<Vec<(String, i64)>> {
+    Ok(pg
+        .query_as(
+            "SELECT code, COUNT(*) FROM crossdock.quarantine WHERE job_id = $1
+            GROUP BY code ORDER BY COUNT(*) DESC, code LIMIT $2",
+        )
+        .bind(job)
+        .bind(limit)
+        .fetch_all(&mut *pg.conn)
+        .await?)
+}

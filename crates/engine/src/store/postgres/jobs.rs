@@ -326,3 +326,12 @@ pub(in crate::store) async fn discard_staged(pg: &mut Pg<'_>, id: Id, limit: i64
         .await?;
     Ok(i64::try_from(done.rows_affected()).unwrap_or(i64::MAX))
 }
+
+pub(in crate::store) async fn set_params(pg: &mut Pg<'_>, id: Id, params: &str) -> Result<()> {
+    pg.query("UPDATE crossdock.jobs SET params = $2 WHERE id = $1")
+        .bind(id)
+        .bind(params)
+        .execute(&mut *pg.conn)
+        .await?;
+    Ok(())
+}

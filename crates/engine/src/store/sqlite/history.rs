@@ -74,3 +74,18 @@ pub(in crate::store) async fn blocks(
     .fetch_all(&mut *conn)
     .await?)
 }
+
+pub(in crate::store) async fn reason_codes(
+    conn: &mut SqliteConnection,
+    job: Id,
+    limit: i64,
+) -> Result<Vec<(String, i64)>> {
+    Ok(sqlx::query_as(
+        "SELECT code, COUNT(*) FROM quarantine WHERE job_id = ?1
+        GROUP BY code ORDER BY COUNT(*) DESC, code LIMIT ?2",
+    )
+    .bind(job)
+    .bind(limit)
+    .fetch_all(&mut *conn)
+    .await?)
+}

@@ -306,3 +306,8 @@ pub(in crate::store) async fn discard_staged(conn: &mut SqliteConnection, id: Id
     .await?;
     Ok(i64::try_from(done.rows_affected()).unwrap_or(i64::MAX))
 }
+
+pub(in crate::store) async fn set_params(conn: &mut SqliteConnection, id: Id, params: &str) -> Result<()> {
+    sqlx::query("UPDATE jobs SET params = ?2 WHERE id = ?1").bind(id).bind(params).execute(&mut *conn).await?;
+    Ok(())
+}
