@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use db::{Conn, Database};
+use db::{Conn, Database, Timestamp};
 use engine::store::jobs;
 use engine::{Counts, Job, JobId};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use crate::declaration::Declaration;
 use crate::reconcile;
 use crate::service::Error;
 use crate::sql::Shape;
-use crate::store::LedgerJob;
+use crate::store::{self, LedgerJob};
 
 /// Whether a job's records are all accounted for and none is altered, with the evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,8 +65,17 @@ pub struct Certificate {
     pub foreign_since: Named,
     /// The declaration's checks.
     pub checks: Vec<CheckLine>,
-    /// What is in quarantine, by reason.
+    /// What is in quarantine and open, by reason.
     pub quarantined: BTreeMap<String, i64>,
+    /// What is in quarantine and was discarded by somebody, by reason.
+    #[serde(default)]
+    pub discarded: BTreeMap<String, i64>,
+    /// The retries of quarantined records; the outcomes are those after them.
+    #[serde(default)]
+    pub retries: Vec<RetryLine>,
+    /// Records whose rows a rollback removed.
+    #[serde(default)]
+    pub rolled_back: i64,
 }
 
 /// How many there are, and the first of them by name.
@@ -89,6 +98,37 @@ pub struct SumLine {
     pub source: Option<String>,
     /// From the target; none if the proof does not give the fields back.
     pub target: Option<String>,
+}
+
+/// One retry of quarantined records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, sqlx::FromRow)]
+pub struct RetryLine {
+    /// Its number, from 1.
+    pub number: i32,
+    /// The partition and the segment of its line in the job's history.
+    pub part: i32,
+    /// See `part`.
+    pub segment: i32,
+    /// Only records with this reason were tried; all, if there is none.
+    pub code: Option<String>,
+    /// The hash of the folder that was tried.
+    pub folder_hash: String,
+    /// The hash of the job's folder before.
+    pub folder_hash_before: String,
+    /// Records that were tried, and those that left the quarantine.
+    pub taken: i64,
+    /// See `taken`.
+    pub moved: i64,
+    /// When it began.
+    #[serde(deserialize_with = "time")]
+    pub began_at: Timestamp,
+    /// Whether it came to its end; what one that was broken off moved has moved.
+    pub finished: bool,
+}
+
+fn time<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Timestamp::parse_rfc3339(&text).ok_or_else(|| serde::de::Error::custom(format!("'{text}' is no time")))
 }
 
 /// How a check went.
@@ -145,11 +185,16 @@ pub(crate) async fn certify(
         foreign_before: 0,
         foreign_since: Named::default(),
         checks: Vec::new(),
-        quarantined: reconcile::quarantined(conn, job.id).await?,
+        quarantined: BTreeMap::new(),
+        discarded: BTreeMap::new(),
+        retries: store::retries(conn, job.id).await?,
+        rolled_back: store::rolled_back(conn, job.id).await?,
     };
+    (certificate.quarantined, certificate.discarded) = reconcile::quarantined(conn, job.id).await?;
     certificate.damaged = ["differs_from_source", "not_proved"]
         .iter()
-        .filter_map(|code| certificate.quarantined.get(*code))
+        .flat_map(|code| [certificate.quarantined.get(*code), certificate.discarded.get(*code)])
+        .flatten()
         .sum();
     let target = reconcile::from_target(conn, declared, declaration, shape, manifest.standing).await?;
     certificate.target_hash = target.hash.to_string();
@@ -184,6 +229,12 @@ impl Certificate {
             proved != standing,
             format!("{proved} records were proved when they were settled, of {standing}"),
         );
+        let kept: i64 = self.quarantined.values().chain(self.discarded.values()).sum();
+        fail(
+            kept != self.outcomes.failed,
+            format!("{kept} records are in quarantine, {} failed", self.outcomes.failed),
+        );
+        fail(self.rolled_back > 0, format!("the rows of {} records were rolled back", self.rolled_back));
         for (what, named) in [("lost", &self.lost), ("altered", &self.altered), ("doubled", &self.doubled)] {
             let first: Vec<&str> = named.references.iter().take(3).map(String::as_str).collect();
             fail(named.count > 0, format!("{} {what} ({})", named.count, first.join(", ")));
@@ -237,6 +288,9 @@ impl Certificate {
         for (code, count) in &self.quarantined {
             line(format!("| … in quarantine: `{code}` | {count} |"));
         }
+        for (code, count) in &self.discarded {
+            line(format!("| … discarded: `{code}` | {count} |"));
+        }
         line(format!(
             "\n| what | source | target |\n| --- | --- | --- |\n| hash of {} | `{}` | `{}` |",
             self.proved.join(", "),
@@ -250,6 +304,13 @@ impl Certificate {
                 sum.by.join("/"),
                 shown(&sum.source),
                 shown(&sum.target)
+            ));
+        }
+        for retry in &self.retries {
+            let of = retry.code.as_deref().map_or_else(String::new, |code| format!(" of `{code}`"));
+            line(format!(
+                "\nRetry {} at {}: {} records{of} were tried with folder `{}`, {} left the quarantine.",
+                retry.number, retry.began_at, retry.taken, retry.folder_hash, retry.moved
             ));
         }
         if let (Some(min), Some(max)) = (&self.min_reference, &self.max_reference) {

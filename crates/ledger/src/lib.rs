@@ -5,6 +5,7 @@
 //! gives the engine a source and a sink for it.
 
 pub mod certificate;
+pub mod changes;
 pub mod declaration;
 pub mod field;
 pub mod pointer;
@@ -14,6 +15,9 @@ pub mod record;
 
 pub mod kind;
 pub mod plan;
+pub mod rules;
+pub mod quarantine;
+pub mod retry;
 pub mod service;
 pub mod sink;
 pub mod source;
@@ -21,11 +25,14 @@ pub mod sql;
 pub mod store;
 
 mod copy;
+mod dry_run;
 mod reconcile;
 
 pub use certificate::Certificate;
+pub use changes::{Accepted, Change, Changed, Unfinished};
 pub use declaration::{Declaration, Folder, Problem, Variables};
 pub use kind::LedgerKind;
+pub use rules::{RowRate, Rules};
 pub use service::Ledgers;
 pub use sink::LedgerSink;
 pub use store::{LedgerJob, ROOM};

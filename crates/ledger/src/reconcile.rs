@@ -331,14 +331,24 @@ pub(crate) async fn checks(
     Ok(lines)
 }
 
-pub(crate) async fn quarantined(conn: &mut PgConnection, job: JobId) -> Result<BTreeMap<String, i64>, Error> {
-    let rows: Vec<(String, i64)> =
-        sqlx::query_as("SELECT code, count(*) FROM crossdock.quarantine WHERE job_id = $1 GROUP BY 1")
-            .persistent(false)
-            .bind(job.0)
-            .fetch_all(conn)
-            .await?;
-    Ok(rows.into_iter().collect())
+/// What is in quarantine by reason: what is open, and what was discarded.
+pub(crate) async fn quarantined(
+    conn: &mut PgConnection,
+    job: JobId,
+) -> Result<(BTreeMap<String, i64>, BTreeMap<String, i64>), Error> {
+    let rows: Vec<(String, i64, i64)> = sqlx::query_as(
+        "SELECT q.code, count(*) - count(d.job_id), count(d.job_id) FROM crossdock.quarantine q
+        LEFT JOIN crossdock.ledger_discarded d USING (job_id, part, segment, ordinal)
+        WHERE q.job_id = $1 GROUP BY 1",
+    )
+    .persistent(false)
+    .bind(job.0)
+    .fetch_all(conn)
+    .await?;
+    let told = |of: fn(&(String, i64, i64)) -> i64| {
+        rows.iter().filter(|row| of(row) > 0).map(|row| (row.0.clone(), of(row))).collect()
+    };
+    Ok((told(|row| row.1), told(|row| row.2)))
 }
 
 #[cfg(test)]

@@ -2,14 +2,15 @@
 
 use db::{Conn, Database, Id, Timestamp};
 use engine::store::jobs;
-use engine::{Certified, JobId, Mode, NewJob};
+use engine::{Certified, Job, JobId, Mode, NewJob};
 use sqlx::postgres::PgConnection;
 
 use crate::certificate::{self, Certificate};
 use crate::declaration::{Declaration, Folder, Problem, Variables};
-use crate::kind::{KIND, Words, told};
+use crate::kind::{KIND, Words, lane, told};
 use crate::preview::Plan;
-use crate::sql;
+use crate::rules::Rules;
+use crate::sql::{self, Shape};
 use crate::store::{self, LedgerJob};
 
 /// Why a job cannot be made.
@@ -24,6 +25,9 @@ pub enum Error {
     /// There is no such ledger job.
     #[error("there is no ledger job {0}")]
     NoSuchJob(JobId),
+    /// The job's state does not allow it; the text says what to do instead.
+    #[error("{0}")]
+    State(String),
     /// The source cannot be asked.
     #[error(transparent)]
     Source(#[from] engine::SourceError),
@@ -44,7 +48,7 @@ impl From<sqlx::Error> for Error {
 /// Makes ledger jobs and finds them.
 #[derive(Clone)]
 pub struct Ledgers {
-    database: Database,
+    pub(crate) database: Database,
 }
 
 impl Ledgers {
@@ -58,6 +62,20 @@ impl Ledgers {
     /// # Errors
     /// [`Error::Declaration`] names every problem with file and line.
     pub async fn start(&self, folder: Folder, variables: Variables, mode: Mode) -> Result<JobId, Error> {
+        self.start_with(folder, variables, mode, Rules::default()).await
+    }
+
+    /// [`Ledgers::start`], with rules that every process of the job obeys.
+    ///
+    /// # Errors
+    /// As [`Ledgers::start`].
+    pub async fn start_with(
+        &self,
+        folder: Folder,
+        variables: Variables,
+        mode: Mode,
+        rules: Rules,
+    ) -> Result<JobId, Error> {
         let declaration = Declaration::read(&folder, &variables).map_err(Error::Declaration)?;
         let mut tx = self.database.begin().await?;
         let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
@@ -65,25 +83,28 @@ impl Ledgers {
         tx.rollback().await?;
         shape.map_err(Error::Declaration)?;
         let id = JobId(Id::new());
-        let words = Words {
+        let mut words = Words {
             name: declaration.name.clone(),
             target: sql::target_name(&declaration),
             segment_pages: declaration.segment_pages,
             chunk_records: declaration.chunk_records,
+            ..Words::default()
         };
+        rules.keep(&mut words);
         let mut tx = self.database.begin().await?;
         let job = NewJob {
             kind: KIND.to_owned(),
-            lane: format!("ledger:{}", words.target),
+            lane: lane(&words.target),
             mode,
-            params: serde_json::to_string(&words).expect("texts are JSON"),
+            params: words.text(),
             request_id: None,
         };
         jobs::insert(tx.conn(), id, &job).await?;
         let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
         let begun = begun(pg.conn).await?;
         let folder_hash = folder.hash();
-        let declared = LedgerJob { name: declaration.name, folder, folder_hash, variables, begun };
+        let declared =
+            LedgerJob { name: declaration.name, folder, folder_hash, variables, begun, forgotten: None };
         store::insert_job(pg.conn, id, &declared).await?;
         tx.commit().await?;
         Ok(id)
@@ -101,26 +122,6 @@ impl Ledgers {
 }
 
 impl Ledgers {
-    /// The latest job of the same folder and values that is not over, so that starting again goes on instead.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn unfinished(&self, folder: &Folder, variables: &Variables) -> Result<Option<JobId>, Error> {
-        let mut reader = self.database.read().await?;
-        let Conn::Postgres(pg) = reader.conn() else { return Err(Error::NotPostgres) };
-        let id: Option<Id> = sqlx::query_scalar(
-            "SELECT l.job_id FROM crossdock.ledger_jobs l JOIN crossdock.jobs j ON j.id = l.job_id
-            WHERE l.folder_hash = $1 AND l.variables = $2::jsonb AND j.status NOT IN ('completed', 'cancelled')
-            ORDER BY l.job_id DESC LIMIT 1",
-        )
-        .persistent(false)
-        .bind(folder.hash())
-        .bind(serde_json::to_string(variables).expect("texts are JSON"))
-        .fetch_optional(pg.conn)
-        .await?;
-        Ok(id.map(JobId))
-    }
-
     /// What a run would do: maps the first page and shows ten rows; writes nothing.
     ///
     /// # Errors
@@ -166,18 +167,38 @@ impl Ledgers {
     /// The certificate as it is now.
     ///
     /// # Errors
-    /// [`Error::NoSuchJob`]; those of the database.
+    /// [`Error::NoSuchJob`]; [`Error::State`] if the job was forgotten; those of the database.
     pub async fn verify(&self, id: JobId) -> Result<Certificate, Error> {
+        let (job, declared) = self.remembered(id).await?;
+        let (declaration, shape) = self.shape(&declared.folder, &declared.variables).await?;
+        certificate::certify(&self.database, &job, &declared, &declaration, &shape).await
+    }
+
+    /// A job of which nothing was forgotten.
+    pub(crate) async fn remembered(&self, id: JobId) -> Result<(Job, LedgerJob), Error> {
         let job = certificate::job(&self.database, id).await?.ok_or(Error::NoSuchJob(id))?;
         let declared = self.declared(id).await?.ok_or(Error::NoSuchJob(id))?;
-        let declaration =
-            Declaration::read(&declared.folder, &declared.variables).map_err(Error::Declaration)?;
+        if let Some(at) = &declared.forgotten {
+            return Err(Error::State(format!(
+                "job {id} was forgotten at {at}: its manifest, kept bytes and proofs are gone, so nothing of it can be \
+                 compared any more; `crossdock ledger status {id}` shows the certificate that it ended with"
+            )));
+        }
+        Ok((job, declared))
+    }
+
+    /// A declaration and what the target's server says of its queries.
+    pub(crate) async fn shape(
+        &self,
+        folder: &Folder,
+        variables: &Variables,
+    ) -> Result<(Declaration, Shape), Error> {
+        let declaration = Declaration::read(folder, variables).map_err(Error::Declaration)?;
         let mut tx = self.database.begin().await?;
         let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
-        let shape = crate::plan::shape(pg.conn, &declaration, &declared.folder).await?;
+        let shape = crate::plan::shape(pg.conn, &declaration, folder).await?;
         tx.rollback().await?;
-        let shape = shape.map_err(Error::Declaration)?;
-        certificate::certify(&self.database, &job, &declared, &declaration, &shape).await
+        Ok((declaration, shape.map_err(Error::Declaration)?))
     }
 
     /// Computes and keeps the certificate of a job whose records all have an outcome. One process does it.

@@ -1,11 +1,14 @@
 //! The ledger's own tables, in the schema `crossdock` beside the engine's.
 
-use db::{Migration, Room};
-use engine::{JobId, Place, SinkError};
+use db::{Migration, Room, Timestamp};
+use engine::store::chunks;
+use engine::{Counts, JobId, Place, SinkError};
 use sqlx::postgres::PgConnection;
 
+use crate::certificate::RetryLine;
 use crate::declaration::{Folder, Variables};
 use crate::proof::{Multiset, Sums};
+use crate::service::Error;
 
 /// The ledger's migrations, for Postgres.
 pub const ROOM: Room = db::room!(
@@ -16,6 +19,12 @@ pub const ROOM: Room = db::room!(
         name: "declared jobs and what is proved of them",
         sqlite: include_str!("../migrations/0001_ledger.sqlite.sql"),
         postgres: include_str!("../migrations/0001_ledger.postgres.sql"),
+    },
+    Migration {
+        version: 2,
+        name: "accepted changes, and what a dry run would have written",
+        sqlite: include_str!("../migrations/0002_runs.sqlite.sql"),
+        postgres: include_str!("../migrations/0002_runs.postgres.sql"),
     }]
 );
 
@@ -32,6 +41,8 @@ pub struct LedgerJob {
     pub variables: Variables,
     /// The transaction id from which on rows of the target may be the job's.
     pub begun: String,
+    /// When its manifest, kept bytes and proofs were dropped.
+    pub forgotten: Option<Timestamp>,
 }
 
 /// Keeps a job's declaration, in the transaction that makes the job.
@@ -60,22 +71,23 @@ pub async fn insert_job(conn: &mut PgConnection, job: JobId, declared: &LedgerJo
 /// # Errors
 /// Those of the database.
 pub async fn job(conn: &mut PgConnection, job: JobId) -> db::Result<Option<LedgerJob>> {
-    let row: Option<(String, String, String, String, String)> = sqlx::query_as(
-        "SELECT name, folder::text, folder_hash, variables::text, begun_xid FROM crossdock.ledger_jobs
-        WHERE job_id = $1",
+    let row: Option<(String, String, String, String, String, Option<Timestamp>)> = sqlx::query_as(
+        "SELECT name, folder::text, folder_hash, variables::text, begun_xid, forgotten_at
+        FROM crossdock.ledger_jobs WHERE job_id = $1",
     )
     .persistent(false)
     .bind(job.0)
     .fetch_optional(conn)
     .await?;
     let damaged = |error: serde_json::Error| db::Error::Other(sqlx::Error::Decode(Box::new(error)));
-    row.map(|(name, folder, folder_hash, variables, begun)| {
+    row.map(|(name, folder, folder_hash, variables, begun, forgotten)| {
         Ok(LedgerJob {
             name,
             folder: serde_json::from_str(&folder).map_err(damaged)?,
             folder_hash,
             variables: serde_json::from_str(&variables).map_err(damaged)?,
             begun,
+            forgotten,
         })
     })
     .transpose()
@@ -108,4 +120,179 @@ pub(crate) async fn keep_proof(
     .await
     .map(drop)
     .map_err(|error| SinkError::Db(error.into()))
+}
+
+/// The retries of a job's quarantined records, in order.
+///
+/// # Errors
+/// Those of the database.
+pub async fn retries(conn: &mut PgConnection, job: JobId) -> db::Result<Vec<RetryLine>> {
+    Ok(sqlx::query_as(
+        "SELECT segment + 1 AS number, part, segment, code, folder_hash, folder_hash_before, taken, moved,
+            began_at, finished_at IS NOT NULL AS finished
+        FROM crossdock.ledger_retries WHERE job_id = $1 ORDER BY part, segment",
+    )
+    .persistent(false)
+    .bind(job.0)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Records of the job whose rows a rollback removed.
+pub(crate) async fn rolled_back(conn: &mut PgConnection, job: JobId) -> db::Result<i64> {
+    let removed = sqlx::query_scalar(
+        "SELECT coalesce(sum(removed), 0)::bigint FROM crossdock.ledger_rollbacks WHERE job_id = $1",
+    );
+    Ok(removed.persistent(false).bind(job.0).fetch_one(conn).await?)
+}
+
+/// Whether a rollback of the job began.
+pub(crate) async fn is_rolled_back(conn: &mut PgConnection, job: JobId) -> db::Result<bool> {
+    let known =
+        sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM crossdock.ledger_rollbacks WHERE job_id = $1)");
+    Ok(known.persistent(false).bind(job.0).fetch_one(conn).await?)
+}
+
+/// Makes another folder and its values the job's, unless they are already, and keeps the former ones in the log of changes.
+pub(crate) async fn change_folder(
+    conn: &mut PgConnection,
+    job: JobId,
+    was: &LedgerJob,
+    (folder, variables): (&Folder, &Variables),
+    told: &str,
+) -> db::Result<()> {
+    let json = |value: &Variables| serde_json::to_string(value).expect("texts are JSON");
+    let changed = sqlx::query(
+        "UPDATE crossdock.ledger_jobs SET folder = $2::jsonb, folder_hash = $3, variables = $4::jsonb
+        WHERE job_id = $1 AND (folder_hash <> $3 OR variables <> $4::jsonb)",
+    )
+    .persistent(false)
+    .bind(job.0)
+    .bind(serde_json::to_string(folder).expect("texts are JSON"))
+    .bind(folder.hash())
+    .bind(json(variables))
+    .execute(&mut *conn)
+    .await?;
+    if changed.rows_affected() == 0 {
+        return Ok(());
+    }
+    sqlx::query(
+        "INSERT INTO crossdock.ledger_changes (job_id, folder, folder_hash, variables, new_folder_hash, told, settled, failed)
+        SELECT $1, $2::jsonb, $3, $4::jsonb, $5, $6::jsonb,
+            coalesce(sum(imported + updated + unchanged + skipped + filtered + duplicate_in_source + failed), 0),
+            coalesce(sum(failed), 0)
+        FROM crossdock.chunks WHERE job_id = $1",
+    )
+    .persistent(false)
+    .bind(job.0)
+    .bind(serde_json::to_string(&was.folder).expect("texts are JSON"))
+    .bind(&was.folder_hash)
+    .bind(json(&was.variables))
+    .bind(folder.hash())
+    .bind(told)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Keeps the job at rest until the end of the transaction.
+///
+/// # Errors
+/// [`Error::State`] if it does not rest; those of the database.
+pub(crate) async fn hold_at_rest(conn: &mut PgConnection, job: JobId) -> Result<(), Error> {
+    let status: String = sqlx::query_scalar("SELECT status FROM crossdock.jobs WHERE id = $1 FOR SHARE")
+        .persistent(false)
+        .bind(job.0)
+        .fetch_one(conn)
+        .await?;
+    if matches!(status.as_str(), "queued" | "running" | "waiting") {
+        return Err(Error::State(format!("job {job} is {status} now; try again when it rests")));
+    }
+    Ok(())
+}
+
+/// Makes the line of history of a retry, and before the first the partition of these lines. Gives partition and segment.
+///
+/// Nothing is fetched into it: the partition has ended, and holds and expects no records.
+pub(crate) async fn begin_retry(conn: &mut PgConnection, job: JobId, key: &str) -> db::Result<(i32, i32)> {
+    sqlx::query(
+        "INSERT INTO crossdock.partitions (job_id, part, key, expected, status, anchor, position)
+        SELECT $1, max(part) + 1, $2, 0, 'ended', '1:end', '1:end' FROM crossdock.partitions
+        WHERE job_id = $1 HAVING count(*) FILTER (WHERE key = $2) = 0",
+    )
+    .persistent(false)
+    .bind(job.0)
+    .bind(key)
+    .execute(&mut *conn)
+    .await?;
+    Ok(sqlx::query_as(
+        "WITH line AS (
+            UPDATE crossdock.partitions SET segment = segment + 1 WHERE job_id = $1 AND key = $2
+            RETURNING part, segment - 1 AS segment)
+        INSERT INTO crossdock.segments (job_id, part, segment, run, status, anchor, closed_at, cleaned_at)
+        SELECT $1, part, segment, (SELECT run FROM crossdock.jobs WHERE id = $1), 'cleaned', '1:end',
+            clock_timestamp(), clock_timestamp() FROM line
+        RETURNING part, segment",
+    )
+    .persistent(false)
+    .bind(job.0)
+    .bind(key)
+    .fetch_one(conn)
+    .await?)
+}
+
+/// A chunk that corrects earlier ones: it holds no records, and its counts come to nothing.
+pub(crate) async fn correct(
+    conn: &mut PgConnection,
+    job: JobId,
+    key: chunks::Key,
+    counts: &Counts,
+    process_micros: i64,
+    block: Option<Vec<u8>>,
+) -> db::Result<()> {
+    sqlx::query(
+        "INSERT INTO crossdock.chunks (job_id, part, segment, first_ordinal, records, status, settled_at, imported, updated,
+            unchanged, skipped, filtered, duplicate_in_source, failed, targets,
+            process_micros)
+        VALUES ($1, $2, $3, $4, 0, 'settled', clock_timestamp(), $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+    )
+    .persistent(false)
+    .bind(job.0)
+    .bind(key.0)
+    .bind(key.1)
+    .bind(key.2)
+    .bind(counts.imported)
+    .bind(counts.updated)
+    .bind(counts.unchanged)
+    .bind(counts.skipped)
+    .bind(counts.filtered)
+    .bind(counts.duplicate_in_source)
+    .bind(counts.failed)
+    .bind(counts.targets)
+    .bind(process_micros)
+    .execute(&mut *conn)
+    .await?;
+    let Some(block) = block else { return Ok(()) };
+    sqlx::query(
+        "INSERT INTO crossdock.manifest_blocks (job_id, part, segment, first_ordinal, block)
+        VALUES ($1, $2, $3, $4, $5)",
+    )
+    .persistent(false)
+    .bind(job.0)
+    .bind(key.0)
+    .bind(key.1)
+    .bind(key.2)
+    .bind(block)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Whether the job has this chunk.
+pub(crate) async fn has_chunk(conn: &mut PgConnection, job: JobId, key: chunks::Key) -> db::Result<bool> {
+    let known = sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM crossdock.chunks
+        WHERE job_id = $1 AND part = $2 AND segment = $3 AND first_ordinal = $4)",
+    );
+    Ok(known.persistent(false).bind(job.0).bind(key.0).bind(key.1).bind(key.2).fetch_one(conn).await?)
 }

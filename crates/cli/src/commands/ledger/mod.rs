@@ -1,8 +1,12 @@
 //! `crossdock ledger`: declared migrations.
 
+mod hook;
+mod progress;
+mod quarantine;
 mod run;
 mod show;
 mod steer;
+mod until;
 
 use std::path::PathBuf;
 
@@ -28,7 +32,8 @@ const LISTED: u32 = 50;
   crossdock ledger status
   crossdock ledger pause 0HZX…
   crossdock ledger resume 0HZX…
-  crossdock ledger verify 0HZX…")]
+  crossdock ledger verify 0HZX…
+  crossdock ledger quarantine list 0HZX…")]
 pub(crate) struct Ledger {
     #[command(subcommand)]
     command: LedgerCommand,
@@ -45,7 +50,7 @@ enum LedgerCommand {
     /// Check a migration against its target and source, and show ten rows; writes nothing
     Plan(Declared),
     /// Run a migration to its certificate; goes on where an unfinished one of the same folder stopped
-    Run(Declared),
+    Run(Box<run::Run>),
     /// Go on with a job that rests, in this process, until it rests again
     #[command(
         after_help = "A job that is paused, failed, awaiting a token or waiting goes on at its checkpoint.
@@ -70,6 +75,8 @@ Example:
     History(Known),
     /// Compute the certificate anew and name each row that is not as it was settled
     Verify(Known),
+    /// List, show, export, try again or discard the records of a job that failed
+    Quarantine(quarantine::Quarantine),
 }
 
 #[derive(Debug, Args)]
@@ -108,13 +115,25 @@ struct Asked {
 impl Declared {
     fn read(&self) -> anyhow::Result<(Folder, Variables)> {
         let folder = Folder::load(&self.folder).map_err(|problems| refused(&self.folder, &problems))?;
-        let mut pairs = Vec::new();
-        for text in &self.set {
-            let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
-            pairs.push(pair.ok_or_else(|| usage(format!("--set takes NAME=VALUE, not '{text}'")))?);
-        }
-        let variables = Variables::of(pairs).with_environment(folder.text("pipeline.toml"));
+        let variables = Variables::of(pairs(&self.set)?).with_environment(folder.text("pipeline.toml"));
         Ok((folder, variables))
+    }
+}
+
+/// The names and values of `--set`.
+fn pairs(set: &[String]) -> anyhow::Result<Vec<(&str, &str)>> {
+    let wrong = |text: &str| usage(format!("--set takes NAME=VALUE, not '{text}'"));
+    set.iter()
+        .map(|text| text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| wrong(text)))
+        .collect()
+}
+
+/// Errors that the person who typed can cure.
+fn able(error: Error) -> anyhow::Error {
+    match error {
+        Error::State(text) => usage(text),
+        Error::NoSuchJob(_) => usage(error.to_string()),
+        other => other.into(),
     }
 }
 
@@ -140,7 +159,7 @@ pub(super) async fn run(args: &Ledger, address: &Address, file: &File) -> anyhow
             Ok(Exit::Clean)
         }
         LedgerCommand::Plan(declared) => plan(declared, &database).await,
-        LedgerCommand::Run(declared) => run::migrate(declared, &database, file).await,
+        LedgerCommand::Run(args) => run::migrate(args, &database, file).await,
         LedgerCommand::Resume(known) => steer::resume(known, &database, file).await,
         LedgerCommand::Pause(known) => steer::pause(known, &database).await,
         LedgerCommand::Cancel(known) => steer::cancel(known, &database).await,
@@ -153,6 +172,7 @@ pub(super) async fn run(args: &Ledger, address: &Address, file: &File) -> anyhow
         }
         LedgerCommand::History(known) => show::show_history(known, &database).await,
         LedgerCommand::Verify(known) => verify(known, &database).await,
+        LedgerCommand::Quarantine(args) => quarantine::run(args, &database).await,
     }
 }
 
@@ -306,7 +326,7 @@ fn tell(
 
 async fn verify(args: &Known, database: &Database) -> anyhow::Result<Exit> {
     let job = job(database, args.job).await?;
-    let certificate = Ledgers::new(database.clone()).verify(job.id).await?;
+    let certificate = Ledgers::new(database.clone()).verify(job.id).await.map_err(able)?;
     if args.json {
         print_json(&certificate)?;
     } else {
