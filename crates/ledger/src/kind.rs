@@ -5,11 +5,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use db::{Conn, Database};
-use engine::{Certified, Job, JobEvent, Kind, Limits, Sink, SinkError, Source, SourceError, Status};
+use engine::{
+    Certified, Job, JobEvent, Kind, Limits, Mode, RejectLimit, RejectRule, Sink, SinkError, Source,
+    SourceError, Status,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::declaration::{self, Declaration};
+use crate::dry_run::DrySink;
 use crate::plan;
+use crate::rules::{REJECTS, RowRate};
 use crate::service::{Error, Ledgers};
 use crate::sink::LedgerSink;
 use crate::source::{Around, FileSource, HttpPages};
@@ -22,6 +27,8 @@ pub const KIND: &str = "ledger";
 const RUN_RECORDS: i64 = 1_000_000;
 /// Records of a chunk where the declaration says nothing.
 const CHUNK_RECORDS: i32 = 5_000;
+/// With a rate, a chunk is no more than a second's rows, but no less than this.
+const CHUNK_RECORDS_LEAST: i32 = 100;
 /// Pages of a segment where the declaration says nothing.
 const SEGMENT_PAGES: i32 = 50;
 /// Bytes staged ahead of processing.
@@ -36,6 +43,22 @@ pub(crate) struct Words {
     pub(crate) target: String,
     pub(crate) segment_pages: Option<i32>,
     pub(crate) chunk_records: Option<i32>,
+    pub(crate) stop_on_rejects: Option<RejectLimit>,
+    pub(crate) rows_per_second: Option<RowRate>,
+    /// Records that had an outcome, and those of them that had failed, when a changed folder was accepted.
+    #[serde(default)]
+    pub(crate) forgiven: (i64, i64),
+}
+
+impl Words {
+    pub(crate) fn text(&self) -> String {
+        serde_json::to_string(self).expect("texts and numbers are JSON")
+    }
+}
+
+/// Jobs into one table run one after another.
+pub(crate) fn lane(target: &str) -> String {
+    format!("ledger:{target}")
 }
 
 /// Declared migrations as the engine runs them.
@@ -113,7 +136,11 @@ impl Kind for LedgerKind {
         let shape = plan::shape(pg.conn, &declaration, &declared.folder).await?;
         tx.rollback().await?;
         let shape = shape.map_err(|problems| SinkError::Fatal(told(&problems)))?;
-        Ok(Arc::new(LedgerSink::new(declaration, &shape, declared.begun)))
+        let sink = LedgerSink::new(declaration, &shape, declared.begun);
+        Ok(match job.mode {
+            Mode::DryRun => Arc::new(DrySink::new(sink, self.database.clone())),
+            Mode::Stream | Mode::CheckFirst => Arc::new(sink),
+        })
     }
 
     async fn certify(&self, job: &Job) -> db::Result<Certified> {
@@ -126,8 +153,16 @@ impl Kind for LedgerKind {
 
     fn limits(&self, job: &Job, limits: &Limits) -> Limits {
         let words: Words = serde_json::from_str(&job.params).unwrap_or_default();
-        let chunk_records = words.chunk_records.unwrap_or(CHUNK_RECORDS);
+        let rate = words.rows_per_second.and_then(|rate| rate.0);
+        let mut chunk_records = words.chunk_records.unwrap_or(CHUNK_RECORDS);
+        if let Some(rate) = rate {
+            let second = i32::try_from(rate.get()).unwrap_or(i32::MAX).max(CHUNK_RECORDS_LEAST);
+            chunk_records = chunk_records.min(second);
+        }
+        let limit = words.stop_on_rejects.unwrap_or(REJECTS);
         Limits {
+            rejects: RejectRule { limit, forgiven: words.forgiven, ..RejectRule::default() },
+            rows_per_second: rate,
             pages_per_segment: words.segment_pages.unwrap_or(SEGMENT_PAGES),
             chunk_records,
             part_records: usize::try_from(chunk_records).unwrap_or(usize::MAX).saturating_mul(2),

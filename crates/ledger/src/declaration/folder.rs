@@ -60,6 +60,16 @@ impl Folder {
         self.files.get(name).map_or("", String::as_str)
     }
 
+    /// The names of its files, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
+    /// Whether it has this file.
+    pub fn has(&self, name: &str) -> bool {
+        self.files.contains_key(name)
+    }
+
     /// The checks, in the order of their names.
     pub fn checks(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files

@@ -33,6 +33,16 @@ impl Variables {
         self
     }
 
+    /// The names that have a value, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// The value of a name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
     /// Fills the texts of a table; returns where a variable without a value stands.
     pub(super) fn fill(&self, table: &mut DeTable<'_>) -> Vec<(Range<usize>, String)> {
         let mut unknown = Vec::new();

@@ -1,0 +1,2 @@
+-- A ledger lives on Postgres; on SQLite this room has no tables.
+SELECT 1;
