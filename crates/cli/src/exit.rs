@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     Partial,
     /// 4: the job needs the source's token to go on.
     AwaitingToken,
+    /// 5: a run of a ledger came to a planned halt before its end; the same command goes on.
+    Unfinished,
 }
 
 impl From<Exit> for ExitCode {
@@ -25,6 +27,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Partial => 3,
             Exit::AwaitingToken => 4,
+            Exit::Unfinished => 5,
         })
     }
 }
