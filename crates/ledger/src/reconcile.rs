@@ -20,11 +20,11 @@ use crate::sql::{self, Shape, quoted};
 use crate::store::LedgerJob;
 
 /// Rows named of each kind; the counts go on.
-const NAMED_MAX: i64 = 1_000;
+pub(crate) const NAMED_MAX: i64 = 1_000;
 /// Rows shown of a check.
 const CHECK_ROWS: i64 = 10;
 /// Manifest blocks read at once.
-const BLOCKS: i64 = 20;
+pub(crate) const BLOCKS: i64 = 20;
 
 /// What the manifest says.
 #[derive(Default)]

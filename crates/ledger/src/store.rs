@@ -296,3 +296,37 @@ pub(crate) async fn has_chunk(conn: &mut PgConnection, job: JobId, key: chunks::
     );
     Ok(known.persistent(false).bind(job.0).bind(key.0).bind(key.1).bind(key.2).fetch_one(conn).await?)
 }
+
+/// Whether a rollback of the job began and did not end.
+pub(crate) async fn is_rolling_back(conn: &mut PgConnection, job: JobId) -> db::Result<bool> {
+    let known = sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM crossdock.ledger_rollbacks WHERE job_id = $1 AND finished_at IS NULL)",
+    );
+    Ok(known.persistent(false).bind(job.0).fetch_one(conn).await?)
+}
+
+/// Says why a job that is over stands where it does.
+pub(crate) async fn set_reason(conn: &mut PgConnection, job: JobId, reason: &str) -> db::Result<()> {
+    sqlx::query(
+        "UPDATE crossdock.jobs SET reason = $2 WHERE id = $1 AND status IN ('completed', 'cancelled')",
+    )
+    .persistent(false)
+    .bind(job.0)
+    .bind(reason)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Says that what was kept of a job's records goes.
+pub(crate) async fn mark_forgotten(conn: &mut PgConnection, job: JobId) -> db::Result<()> {
+    sqlx::query(
+        "UPDATE crossdock.ledger_jobs SET forgotten_at = coalesce(forgotten_at, clock_timestamp())
+        WHERE job_id = $1",
+    )
+    .persistent(false)
+    .bind(job.0)
+    .execute(conn)
+    .await?;
+    Ok(())
+}

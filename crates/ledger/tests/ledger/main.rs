@@ -12,5 +12,6 @@ mod outcomes;
 mod plan;
 mod run;
 mod quarantine;
+mod rollback;
 mod pooled;
 mod zones;
