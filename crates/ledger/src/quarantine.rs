@@ -11,8 +11,10 @@ use engine::{JobId, Place};
 use serde::Serialize;
 use sqlx::postgres::PgConnection;
 
+use crate::certificate::RetryLine;
 use crate::reconcile;
 use crate::service::{Error, Ledgers};
+use crate::store;
 
 /// A record in quarantine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,6 +134,16 @@ impl Ledgers {
         let mut reader = self.database.read().await?;
         let Conn::Postgres(pg) = reader.conn() else { return Err(Error::NotPostgres) };
         reconcile::quarantined(pg.conn, id).await
+    }
+
+    /// The retries of a job's quarantine, in order.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn retries(&self, id: JobId) -> Result<Vec<RetryLine>, Error> {
+        let mut reader = self.database.read().await?;
+        let Conn::Postgres(pg) = reader.conn() else { return Err(Error::NotPostgres) };
+        Ok(store::retries(pg.conn, id).await?)
     }
 
     /// The records, open or not, that a reference, source id or place names.

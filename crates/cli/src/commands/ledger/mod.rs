@@ -3,6 +3,7 @@
 mod hook;
 mod progress;
 mod quarantine;
+mod rollback;
 mod run;
 mod show;
 mod steer;
@@ -74,9 +75,36 @@ Example:
     /// Show a job's history, a line for each segment
     History(Known),
     /// Compute the certificate anew and name each row that is not as it was settled
-    Verify(Known),
+    #[command(
+        after_help = "Rows that were right when they were settled and are wrong now are altered, lost or doubled;
+records that were wrong then are in quarantine. With --refetch the source is fetched once more, and records whose bytes
+changed there, that are gone or new there are told apart from these.
+Ends with 0 if the certificate holds, 1 if it does not, 3 if it holds and the source has drifted.
+
+Examples:
+  crossdock ledger verify 0HZX… --json
+  crossdock ledger verify 0HZX… --refetch"
+    )]
+    Verify(show::Verify),
     /// List, show, export, try again or discard the records of a job that failed
     Quarantine(quarantine::Quarantine),
+    /// Remove the rows that are still as a job wrote them, and name the others
+    #[command(
+        after_help = "A job that is not over is cancelled first; one that runs must be paused or cancelled before.
+Rows that were there before the job stay, updated ones too: their former content is not known. What is broken off goes on
+when it is asked again. Ends with 0, or with 3 if something was left that is still there.
+
+Examples:
+  crossdock ledger rollback 0HZX… --dry-run
+  crossdock ledger rollback 0HZX… --json"
+    )]
+    Rollback(rollback::Rollback),
+    /// Drop the manifest, kept bytes and proofs of a job that is over; its line, history and certificate stay
+    #[command(after_help = "It cannot be verified, rolled back or tried again afterwards.
+
+Example:
+  crossdock ledger forget 0HZX…")]
+    Forget(Known),
 }
 
 #[derive(Debug, Args)]
@@ -171,8 +199,10 @@ pub(super) async fn run(args: &Ledger, address: &Address, file: &File) -> anyhow
             finish(&Ledgers::new(database.clone()), &job, *json).await
         }
         LedgerCommand::History(known) => show::show_history(known, &database).await,
-        LedgerCommand::Verify(known) => verify(known, &database).await,
+        LedgerCommand::Verify(args) => show::verify(args, &database).await,
         LedgerCommand::Quarantine(args) => quarantine::run(args, &database).await,
+        LedgerCommand::Rollback(args) => rollback::rollback(args, &database).await,
+        LedgerCommand::Forget(known) => rollback::forget(known, &database).await,
     }
 }
 
@@ -322,15 +352,4 @@ fn tell(
         Some(certificate) => print(certificate.markdown()),
         None => Ok(()),
     }
-}
-
-async fn verify(args: &Known, database: &Database) -> anyhow::Result<Exit> {
-    let job = job(database, args.job).await?;
-    let certificate = Ledgers::new(database.clone()).verify(job.id).await.map_err(able)?;
-    if args.json {
-        print_json(&certificate)?;
-    } else {
-        print(certificate.markdown())?;
-    }
-    Ok(if certificate.holds { Exit::Clean } else { Exit::Failed })
 }
