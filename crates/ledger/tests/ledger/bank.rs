@@ -200,7 +200,12 @@ impl Bank {
     }
 
     pub(crate) async fn rest(&self, id: JobId) -> Job {
-        let resting = tokio::time::timeout(Duration::from_secs(60), self.runner.rest_of(id));
+        self.rest_within(id, Duration::from_secs(60)).await
+    }
+
+    /// For jobs of a size of their own.
+    pub(crate) async fn rest_within(&self, id: JobId, longest: Duration) -> Job {
+        let resting = tokio::time::timeout(longest, self.runner.rest_of(id));
         let job = resting.await.expect("the job comes to a rest").unwrap().expect("it is there");
         if job.status == Status::Completed {
             assert_eq!(job.fetched, job.counts.records(), "conservation");

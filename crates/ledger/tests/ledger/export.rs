@@ -13,7 +13,7 @@ use crate::bank::Bank;
 pub(crate) struct Export {
     pub(crate) bank: Bank,
     pub(crate) core: Running,
-    token: PathBuf,
+    pub(crate) token: PathBuf,
 }
 
 impl Export {
