@@ -6,6 +6,7 @@ mod demo;
 mod ground;
 mod import;
 mod job;
+mod ledger;
 mod serve;
 mod tidy;
 mod workspace;

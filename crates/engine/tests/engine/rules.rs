@@ -54,6 +54,20 @@ db::on_both!(a_share_is_not_judged_before_there_are_enough_records, [&engine::RO
     assert_eq!((job.status, job.counts.failed), (Status::Completed, 100), "{:?}", job.reason);
 });
 
+// Nothing fails any more once there are enough records to judge by.
+db::on_both!(
+    early_failures_are_judged_once_there_are_enough_records,
+    [&engine::ROOM],
+    |database| async move {
+        let records = (0..3_000).map(|id| if id < 100 { record_that(id, "reject") } else { record(id) });
+        let bench = Bench::parallel(database, Script::of(records.collect::<Vec<_>>(), 10)).await;
+        let bench = bench.limit(|limits| limits.rejects = share("3%", 200));
+        let job = bench.run().await;
+        assert_eq!(job.status, Status::Failed);
+        assert!(job.counts.records() < 3_000, "it stops early: {:?}", job.counts);
+    }
+);
+
 // The last look was before the last records failed, and the next one would come too late.
 db::on_both!(a_job_is_judged_before_it_completes, [&engine::ROOM], |database| async move {
     let bench = Bench::parallel(database, some_bad(30, 10)).await;

@@ -24,6 +24,13 @@ async fn run_with(bank: &Bank, folder: Folder, file: &str, mode: Mode, rules: Ru
     bank.rest(id).await
 }
 
+/// A job that somebody has paused; nobody here has its file.
+async fn resting(bank: &Bank, folder: Folder, values: &Variables) -> JobId {
+    let id = bank.ledgers.start(folder, values.clone(), Mode::Stream).await.unwrap();
+    assert!(Store::new(bank.database().clone()).move_job(id, Status::Paused, None, None).await.unwrap());
+    id
+}
+
 fn with_no(id: i64, no: i64) -> String {
     record(id, "w1", "credit", "1").replace("\"memo\"", &format!("\"metadata\":{{\"no\":\"{no}\"}},\"memo\""))
 }
@@ -187,9 +194,7 @@ async fn an_unfinished_job_is_found_though_its_folder_has_changed() {
         bank.ledgers.unfinished(folder, values, mode).await.unwrap()
     };
     assert_eq!(find(&folder(), &values, Mode::Stream).await, Unfinished::None);
-    // Nobody here has the file: the job waits for somebody who has.
-    let id = bank.ledgers.start(folder(), values.clone(), Mode::Stream).await.unwrap();
-    assert_eq!(bank.rest(id).await.status, Status::AwaitingToken);
+    let id = resting(&bank, folder(), &values).await;
     assert_eq!(find(&folder(), &values, Mode::Stream).await, Unfinished::Same(id));
     assert_eq!(find(&folder(), &values, Mode::DryRun).await, Unfinished::None);
 
@@ -197,7 +202,7 @@ async fn an_unfinished_job_is_found_though_its_folder_has_changed() {
     let Unfinished::Changed(found) = find(&changed, &values, Mode::Stream).await else {
         panic!("the change is noticed")
     };
-    assert_eq!((found.job, found.status), (id, Status::AwaitingToken));
+    assert_eq!((found.job, found.status), (id, Status::Paused));
     let what: Vec<String> = found.what.iter().map(ToString::to_string).collect();
     assert_eq!(what.len(), 2, "{what:?}");
     assert!(
@@ -217,8 +222,7 @@ async fn an_unfinished_job_is_found_though_its_folder_has_changed() {
     assert_eq!(find(&renamed, &values, Mode::Stream).await, Unfinished::None);
 
     // One that is just like the command goes first, though another is newer.
-    let newer = bank.ledgers.start(changed.clone(), values.clone(), Mode::Stream).await.unwrap();
-    bank.rest(newer).await;
+    let newer = resting(&bank, changed.clone(), &values).await;
     assert_eq!(find(&folder(), &values, Mode::Stream).await, Unfinished::Same(id));
     assert_eq!(find(&changed, &values, Mode::Stream).await, Unfinished::Same(newer));
     bank.close().await;
@@ -260,8 +264,7 @@ async fn a_job_goes_on_with_a_changed_folder_that_was_accepted() {
 async fn a_folder_is_changed_only_where_that_can_be_right() {
     let bank = Bank::open().await;
     let values = Variables::of([("FILE", "/nowhere")]);
-    let id = bank.ledgers.start(folder(), values.clone(), Mode::Stream).await.unwrap();
-    bank.rest(id).await;
+    let id = resting(&bank, folder(), &values).await;
     let accept = async |folder: Folder| bank.ledgers.accept_changes(id, folder, values.clone()).await;
     let renamed = declared(&PIPELINE.replace("name = \"wallet-logs\"", "name = \"other\""), MAP);
     let Err(Error::State(why)) = accept(renamed).await else { panic!("another migration is refused") };
