@@ -70,7 +70,12 @@ impl RolledBack {
         let left: Vec<String> =
             self.left.iter().map(|(why, named)| format!("{} {why}", named.count)).collect();
         let left = if left.is_empty() { "nothing".to_owned() } else { left.join(", ") };
-        format!("rolled back: the {} rows of {} records are removed; left: {left}", self.rows, self.records)
+        let (rows, records) = (self.rows, self.records);
+        if self.dry_run {
+            format!("a rollback would remove the {rows} rows of {records} records; left would be: {left}")
+        } else {
+            format!("rolled back: the {rows} rows of {records} records are removed; left: {left}")
+        }
     }
 }
 

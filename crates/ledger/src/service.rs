@@ -143,7 +143,10 @@ impl Ledgers {
     pub async fn settled_at(&self, id: JobId) -> Result<Option<Timestamp>, Error> {
         let mut reader = self.database.read().await?;
         let Conn::Postgres(pg) = reader.conn() else { return Err(Error::NotPostgres) };
-        let latest = sqlx::query_scalar("SELECT max(settled_at) FROM crossdock.chunks WHERE job_id = $1");
+        // Corrections by later retries hold no records.
+        let latest = sqlx::query_scalar(
+            "SELECT max(settled_at) FROM crossdock.chunks WHERE job_id = $1 AND records > 0",
+        );
         Ok(latest.persistent(false).bind(id.0).fetch_one(pg.conn).await?)
     }
 
@@ -178,6 +181,11 @@ impl Ledgers {
     pub(crate) async fn remembered(&self, id: JobId) -> Result<(Job, LedgerJob), Error> {
         let job = certificate::job(&self.database, id).await?.ok_or(Error::NoSuchJob(id))?;
         let declared = self.declared(id).await?.ok_or(Error::NoSuchJob(id))?;
+        if job.mode == Mode::DryRun {
+            return Err(Error::State(format!(
+                "job {id} is a dry run: it wrote nothing that could be looked at or tried again"
+            )));
+        }
         if let Some(at) = &declared.forgotten {
             return Err(Error::State(format!(
                 "job {id} was forgotten at {at}: its manifest, kept bytes and proofs are gone, so nothing of it can be \

@@ -308,3 +308,18 @@ async fn a_retry_waits_for_nobody_and_leaves_a_running_job_alone() {
     assert!(held.is_empty());
     bank.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_that_contradict_each_other_stay_both_wherever_a_batch_ends() {
+    let bank = Bank::open().await;
+    // A retry takes a thousand records at once: its first batch ends between the two.
+    let mut lines_in: Vec<String> = (1..=999).map(|id| record(id, "w9", "credit", "1")).collect();
+    lines_in.extend([record(1_000, "w1", "credit", "1"), record(1_000, "w1", "credit", "2")]);
+    let first = bank.run(folder(), &lines_in).await;
+    assert_eq!(first.counts.failed, 1_001);
+    let done = retry(&bank, first.id, Retry::default()).await;
+    assert_eq!((done.taken, done.moved.records()), (1_001, 0));
+    assert_eq!(done.failing["conflicting_duplicate"], 2);
+    assert_eq!(bank.texts("SELECT count(*)::text FROM bank.transactions").await, ["0"]);
+    bank.close().await;
+}

@@ -59,6 +59,11 @@ async fn rows_that_are_as_written_go_and_all_others_are_named() {
 
     let told = bank.ledgers.rollback(job.id, false).await.unwrap();
     assert_eq!(RolledBack { dry_run: true, ..told.clone() }, foretold);
+    assert!(
+        foretold.sentence().starts_with("a rollback would remove the 295 rows"),
+        "{}",
+        foretold.sentence()
+    );
     assert_eq!((told.records, told.rows, told.unchanged), (295, 295, 1));
     assert_eq!(
         left(&told),
@@ -121,33 +126,32 @@ async fn all_rows_of_a_record_go_together_and_former_contents_are_not_invented()
 async fn keys_that_do_not_lead_back_remove_nothing() {
     let bank = Bank::open().await;
     // The key is made of a field that the proof does not give back.
-    let map = MAP.replace("s._reference AS reference", "'N' || coalesce(s.memo, '') AS reference");
-    let proof =
-        "SELECT 'WL-' || split_part(t.metadata ->> 'of', '-', 2) AS _reference, t.amount FROM target t";
-    let map = map.replace("s.metadata,", "jsonb_build_object('of', s._reference) AS metadata,");
-    let lines: Vec<String> = (1..=3)
-        .map(|id| record(id, "w1", "credit", "1").replace("\"memo\":null", &format!("\"memo\":\"{id}\"")))
-        .collect();
-    let with = |proof: &str| {
-        Folder::of([("pipeline.toml", PIPELINE), ("map.sql", map.as_str()), ("proof.sql", proof)])
+    let map = MAP
+        .replace("s._reference AS reference", "'N' || coalesce(s.memo, '') AS reference")
+        .replace("s.metadata,", "jsonb_build_object('of', s._reference) AS metadata,");
+    let proof = "SELECT t.metadata ->> 'of' AS _reference, t.amount FROM target t";
+    let pipeline = PIPELINE.replace("sums = [{ field = \"amount\", by = [\"kind\"] }]", "");
+    let folder = || {
+        Folder::of([("pipeline.toml", pipeline.as_str()), ("map.sql", map.as_str()), ("proof.sql", proof)])
     };
-    let pipeline = PIPELINE.replace("[certificate]\nsums = [{ field = \"amount\", by = [\"kind\"] }]\n", "");
-    let mut folder = with(proof);
-    if pipeline != PIPELINE {
-        folder = Folder::of([
-            ("pipeline.toml", pipeline.as_str()),
-            ("map.sql", map.as_str()),
-            ("proof.sql", proof),
-        ]);
-    }
-    let job = bank.run(folder, &lines).await;
-    assert_eq!(job.counts.imported, 3, "{:?} {:?}", job.reason, bank.notes(job.id).await);
+    let noted =
+        |id: i64| record(id, "w1", "credit", "1").replace("\"memo\":null", &format!("\"memo\":\"{id}\""));
+    let three = bank.run(folder(), &[noted(1), noted(2), noted(3)]).await;
+    assert_eq!(three.counts.imported, 3, "{:?} {:?}", three.reason, bank.notes(three.id).await);
+    let one = bank.run(folder(), &[noted(4)]).await;
+    assert_eq!(one.counts.imported, 1, "{:?} {:?}", one.reason, bank.notes(one.id).await);
     // A stranger under the key to which all of them seem to lead.
-    bank.execute("INSERT INTO bank.transactions (reference, account_id, kind, amount, booked_at) VALUES ('N', 1, 'debit', 1, now())").await;
-    let told = bank.ledgers.rollback(job.id, false).await.unwrap();
+    bank.execute(
+        "INSERT INTO bank.transactions (reference, account_id, kind, amount, booked_at, metadata)
+        VALUES ('N', 1, 'debit', 1, now(), '{\"of\": \"POS-2\"}')",
+    )
+    .await;
+    let told = bank.ledgers.rollback(three.id, false).await.unwrap();
     assert_eq!((told.records, told.rows), (0, 0));
     assert_eq!(left(&told), [("unrecognised", vec!["WL-1", "WL-2", "WL-3"])]);
-    assert_eq!(rows(&bank).await, ["N", "N1", "N2", "N3"]);
+    let told = bank.ledgers.rollback(one.id, false).await.unwrap();
+    assert_eq!(left(&told), [("unrecognised", vec!["WL-4"])]);
+    assert_eq!(rows(&bank).await, ["N", "N1", "N2", "N3", "N4"]);
     bank.close().await;
 }
 

@@ -30,9 +30,6 @@ pub(super) async fn rollback(args: &Rollback, database: &Database) -> anyhow::Re
         print_json(&told)?;
         return Ok(exit);
     }
-    if told.dry_run {
-        print("a rehearsal; nothing was removed")?;
-    }
     print(told.sentence())?;
     if told.unchanged > 0 {
         print(format!("{} records were there before the job, and stay", told.unchanged))?;
