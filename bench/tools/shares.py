@@ -12,7 +12,7 @@ import sys
 
 # The first that fits.
 STAGES = [
-    ("stage", r"crossdock\.(staged_records|pages|segments|partitions)"),
+    ("stage", r"crossdock\.(staged_\w+|pages|segments|partitions)"),
     ("copy_to_staged", r"(COPY|TEMP TABLE|DROP TABLE) staged"),
     ("write", r"WITH mapped\b"),
     ("manifest", r"INTO crossdock\.(manifest_blocks|ledger_proofs)"),
