@@ -44,7 +44,7 @@ impl Ledgers {
     /// # Errors
     /// [`Error::State`] if the job has not completed; [`Error::Source`]; those of the database.
     pub async fn drift(&self, id: JobId, source: &dyn Source) -> Result<Drift, Error> {
-        let (job, declared) = self.remembered(id).await?;
+        let (job, declared) = self.written(id).await?;
         if job.status != Status::Completed {
             return Err(Error::State(format!(
                 "job {id} is {}; the source is compared with what came once the job has completed",

@@ -96,7 +96,7 @@ impl Ledgers {
     /// [`Error::Declaration`] for a folder that does not fit; [`Error::State`] for a job that is under way or a folder
     /// that is another migration; those of the database.
     pub async fn retry(&self, id: JobId, retry: Retry) -> Result<Retried, Error> {
-        let (job, declared) = self.remembered(id).await?;
+        let (job, declared) = self.written(id).await?;
         self.may_retry(id, job.status, job.mode).await?;
         let folder = retry.folder.unwrap_or_else(|| declared.folder.clone());
         let variables = retry.variables.unwrap_or_else(|| declared.variables.clone());

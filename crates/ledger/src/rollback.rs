@@ -99,7 +99,7 @@ impl Ledgers {
     /// [`Error::State`] for a job that is under way, or whose map cannot be run over what its proof gives back; those of
     /// the database.
     pub async fn rollback(&self, id: JobId, dry_run: bool) -> Result<RolledBack, Error> {
-        let (job, declared) = self.remembered(id).await?;
+        let (job, declared) = self.written(id).await?;
         may_roll_back(&job)?;
         let (declaration, shape) = self.shape(&declared.folder, &declared.variables).await?;
         let taking = Taking { job: id, queries: Queries::new(&declaration, &shape), begun: declared.begun };

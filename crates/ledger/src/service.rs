@@ -172,20 +172,26 @@ impl Ledgers {
     /// # Errors
     /// [`Error::NoSuchJob`]; [`Error::State`] if the job was forgotten; those of the database.
     pub async fn verify(&self, id: JobId) -> Result<Certificate, Error> {
-        let (job, declared) = self.remembered(id).await?;
+        let (job, declared) = self.written(id).await?;
         let (declaration, shape) = self.shape(&declared.folder, &declared.variables).await?;
         certificate::certify(&self.database, &job, &declared, &declaration, &shape).await
+    }
+
+    /// A job that wrote, and of which nothing was forgotten.
+    pub(crate) async fn written(&self, id: JobId) -> Result<(Job, LedgerJob), Error> {
+        let known = self.remembered(id).await?;
+        if known.0.mode == Mode::DryRun {
+            return Err(Error::State(format!(
+                "job {id} is a dry run: it wrote nothing that this could be done with"
+            )));
+        }
+        Ok(known)
     }
 
     /// A job of which nothing was forgotten.
     pub(crate) async fn remembered(&self, id: JobId) -> Result<(Job, LedgerJob), Error> {
         let job = certificate::job(&self.database, id).await?.ok_or(Error::NoSuchJob(id))?;
         let declared = self.declared(id).await?.ok_or(Error::NoSuchJob(id))?;
-        if job.mode == Mode::DryRun {
-            return Err(Error::State(format!(
-                "job {id} is a dry run: it wrote nothing that could be looked at or tried again"
-            )));
-        }
         if let Some(at) = &declared.forgotten {
             return Err(Error::State(format!(
                 "job {id} was forgotten at {at}: its manifest, kept bytes and proofs are gone, so nothing of it can be \

@@ -73,6 +73,10 @@ async fn a_dry_run_foretells_what_the_real_one_does_and_writes_nothing() {
         assert_eq!(left, ["0"], "left in {kept}");
     }
     assert!(bank.ledgers.certificate(dry.id).await.unwrap().is_none(), "nothing is certified");
+    let Err(Error::State(why)) = bank.ledgers.verify(dry.id).await else {
+        panic!("there is nothing to verify")
+    };
+    assert!(why.contains("is a dry run"), "{why}");
 
     let real = run_with(&bank, in_chunks(100), &file, Mode::Stream, Rules::default()).await;
     assert_eq!(real.status, Status::Completed, "{:?}", real.reason);
