@@ -55,7 +55,7 @@ enum LedgerCommand {
     /// Go on with a job that rests, in this process, until it rests again
     #[command(
         after_help = "A job that is paused, failed, awaiting a token or waiting goes on at its checkpoint.
-Ends as `ledger run` does: 0 clean, 3 some records are in quarantine, 1 failed, 4 awaiting a token.
+Ends as `ledger run` does: 0 clean, 3 some records are in quarantine, 1 failed, 4 awaiting a token, 5 not finished.
 
 Example:
   crossdock ledger resume 0HZX… --json"

@@ -193,6 +193,7 @@ impl Bars {
     }
 
     fn show(&self, standing: &Standing) {
+        let of = standing.expected.map_or_else(String::new, |expected| format!(" of {expected}"));
         let counted = |bar: &ProgressBar, position: i64, message: String| {
             match standing.expected {
                 Some(expected) => {
@@ -204,18 +205,19 @@ impl Bars {
             bar.set_position(position.unsigned_abs());
             bar.set_message(message);
         };
-        counted(&self.fetched, standing.fetched, String::new());
-        counted(&self.written, standing.settled, format!("({} new or renewed)", standing.written));
-        self.staged.set_position(standing.staged.unsigned_abs());
-        self.quarantined.set_position(standing.quarantined.unsigned_abs());
+        counted(&self.fetched, standing.fetched, format!("{}{of}", standing.fetched));
+        let written = format!("{}; {}{of} have their outcome", standing.written, standing.settled);
+        counted(&self.written, standing.settled, written);
+        self.staged.set_message(standing.staged.to_string());
+        self.quarantined.set_message(standing.quarantined.to_string());
         let left = standing.left.map_or_else(String::new, |left| format!(", {} left", spoken(left)));
         let state = standing.state.as_ref().map_or_else(String::new, |state| format!("; {state}"));
         self.pace.set_message(format!("{} records/s{left}{state}", standing.per_second));
     }
 }
 
-const COUNTED: &str = "  {prefix} {bar:30} {pos}/{len} {msg}";
-const OPEN: &str = "  {prefix} {pos} {msg}";
+const COUNTED: &str = "  {prefix} {bar:30} {msg}";
+const OPEN: &str = "  {prefix} {msg}";
 
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the template is correct").progress_chars("█▉▊▋▌▍▎▏ ")
