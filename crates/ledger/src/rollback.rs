@@ -372,7 +372,7 @@ impl Taking {
                 .fetch_all(&mut *pg.conn)
                 .await?;
         let (records, references): (Vec<i32>, Vec<String>) = open.into_iter().unzip();
-        let mut parts = vec![0..records.len()];
+        let mut parts: Vec<_> = std::iter::once(0..records.len()).collect();
         let mut refusals = 0;
         while let Some(part) = parts.pop() {
             if part.is_empty() {

@@ -323,7 +323,7 @@ fn tell(done: &Retried, id: JobId, json: bool) -> anyhow::Result<Exit> {
             )?;
         }
         (None, _) => {
-            write!(text, "\nthe certificate is computed when the job ends: `crossdock ledger resume {id}`")?
+            write!(text, "\nthe certificate is computed when the job ends: `crossdock ledger resume {id}`")?;
         }
     }
     print(text)?;
