@@ -1,6 +1,7 @@
 //! The one place where concrete parts meet.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
@@ -96,19 +97,19 @@ pub(crate) fn parts(
     Parts { database: database.clone(), runner, imports }
 }
 
+/// How much longer than a lease nobody may fetch before a job without a token is given up: whoever takes over begins with
+/// the end of the lease, and on a busy machine needs a while.
+const TOKEN_GRACE: Duration = Duration::from_secs(5);
+
 /// The engine's limits as the import's contract sets them.
-pub(crate) fn limits(
-    database: &Database,
-    lease: Option<std::time::Duration>,
-    workers: Option<usize>,
-) -> Limits {
+pub(crate) fn limits(database: &Database, lease: Option<Duration>, workers: Option<usize>) -> Limits {
     let defaults = Limits::suited_to(database.kind());
     Limits {
         run_records: imports::MAX_LINKS_PER_RUN,
         run_budget: imports::RUN_BUDGET,
         notes_max: imports::ERROR_LOG_CAP,
         lease: lease.unwrap_or(defaults.lease),
-        token_grace: lease.map_or(defaults.token_grace, |lease| lease + lease / 3),
+        token_grace: lease.map_or(defaults.token_grace, |lease| lease + TOKEN_GRACE),
         workers: workers.unwrap_or(defaults.workers),
         ..defaults
     }

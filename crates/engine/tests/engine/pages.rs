@@ -12,7 +12,7 @@ use crate::support::{Bench, sql};
 async fn partitioned(bench: &Bench) -> JobId {
     let job = bench.job().await;
     let mut tx = bench.database.begin().await.unwrap();
-    let specs = [PartitionSpec { key: "p0".into(), expected: None, left_out: None }];
+    let specs = [PartitionSpec { key: "p0".into(), expected: None, left_out: None, closing: false }];
     partitions::insert(tx.conn(), job, &specs).await.unwrap();
     tx.commit().await.unwrap();
     job
@@ -64,11 +64,12 @@ fn first_page(job: JobId, epoch: i64) -> Commit {
     }
 }
 
-/// Position and staged, and how many rows stand in each table that a page writes.
+/// Position and staged, and how many records and rows stand in the tables that a page writes.
 async fn state(bench: &Bench) -> (String, Vec<i64>) {
     let position = sql::texts(&bench.database, "SELECT position FROM crossdock.partitions").await.remove(0);
-    let mut rows = Vec::new();
-    for table in ["staged_pages", "pages", "segments", "chunks"] {
+    let staged = "SELECT COALESCE(SUM(records), 0) FROM crossdock.staged_pages";
+    let mut rows = vec![sql::count(&bench.database, staged).await];
+    for table in ["pages", "segments", "chunks"] {
         rows.push(sql::count(&bench.database, &format!("SELECT COUNT(*) FROM crossdock.{table}")).await);
     }
     (position, rows)
@@ -141,6 +142,25 @@ db::on_both!(a_lease_that_has_just_ended_is_not_unheld_yet, [&engine::ROOM], |da
     assert!(!unheld(60).await);
     assert!(unheld(1).await);
 });
+
+// A fetcher that froze while it committed a page holds the row until the server ends its transaction; whoever is to take
+// over waits for that, too.
+#[tokio::test]
+async fn a_partition_whose_row_is_locked_is_not_unheld() {
+    let test = db::testing::TestDatabase::open(db::Kind::Postgres, &[&engine::ROOM]).await;
+    let bench = Bench::serial(test.database.clone(), Script::numbered(2, 2)).await;
+    let job = partitioned(&bench).await;
+    let unheld = async || {
+        let mut reader = bench.database.read().await.unwrap();
+        partitions::any_unheld(reader.conn(), job, Duration::from_secs(1)).await.unwrap()
+    };
+    let mut frozen = bench.database.begin().await.unwrap();
+    assert!(partitions::take(frozen.conn(), job, "me", 1, true, false, &[]).await.unwrap().is_some());
+    assert!(!unheld().await);
+    frozen.rollback().await.unwrap();
+    assert!(unheld().await);
+    test.close().await;
+}
 
 #[tokio::test]
 async fn a_partition_that_was_given_back_is_not_unheld_yet() {

@@ -2,12 +2,12 @@ use std::time::Duration;
 
 use db::{Id, Pg, Result};
 
-use crate::store::partitions::{Checkpoint, Progress, State};
+use crate::store::partitions::{Checkpoint, OTHERS_BROKEN, Progress, State};
 
 pub(in crate::store) async fn insert(pg: &mut Pg<'_>, id: Id, rows: &str) -> Result<()> {
     pg.query(
-        "INSERT INTO crossdock.partitions (job_id, part, key, expected, status, reason)
-        SELECT $1, (row ->> 0)::INTEGER, row ->> 1, (row ->> 2)::BIGINT, row ->> 3, row ->> 4
+        "INSERT INTO crossdock.partitions (job_id, part, key, expected, status, reason, closing)
+        SELECT $1, (row ->> 0)::INTEGER, row ->> 1, (row ->> 2)::BIGINT, row ->> 3, row ->> 4, (row ->> 5)::BOOLEAN
         FROM jsonb_array_elements($2::TEXT::JSONB) AS row",
     )
     .bind(id)
@@ -38,6 +38,11 @@ pub(in crate::store) async fn take(
                 SELECT c.part FROM crossdock.partitions c
                 WHERE c.job_id = $1 AND c.status = 'fetching' AND c.part <> ALL ($6)
                     AND (c.lease_until IS NULL OR c.lease_until < clock_timestamp() OR c.holder = $2 OR $5)
+                    AND (NOT c.closing OR (
+                        NOT EXISTS (SELECT 1 FROM crossdock.partitions b
+                            WHERE b.job_id = $1 AND NOT b.closing AND b.status = 'fetching')
+                        AND NOT EXISTS (SELECT 1 FROM crossdock.jobs j JOIN crossdock.chunks k ON k.job_id = j.id
+                            WHERE j.id = $1 AND j.mode = 'stream' AND k.status = 'ready')))
                     AND (NOT $4 OR NOT EXISTS (
                         SELECT 1 FROM crossdock.partitions b
                         WHERE b.job_id = $1 AND b.status = 'fetching' AND b.part < c.part))
@@ -45,7 +50,7 @@ pub(in crate::store) async fn take(
             UPDATE crossdock.partitions p SET epoch = p.epoch + 1, holder = $2,
                 lease_until = clock_timestamp() + make_interval(secs => $3)
             FROM free WHERE p.job_id = $1 AND p.part = free.part
-            RETURNING p.part, p.key, p.expected, p.epoch, p.segment, p.anchor, p.position, p.staged, p.chunked,
+            RETURNING p.part, p.key, p.expected, p.closing, p.epoch, p.segment, p.anchor, p.position, p.staged, p.chunked,
                 p.pages, p.run, p.run_records, p.run_started_at",
         )
         .bind(id)
@@ -71,6 +76,11 @@ pub(in crate::store) async fn any_free(
             "SELECT EXISTS (SELECT 1 FROM crossdock.partitions c
                 WHERE c.job_id = $1 AND c.status = 'fetching' AND c.part <> ALL ($5)
                     AND (c.lease_until IS NULL OR c.lease_until < clock_timestamp() OR c.holder = $2 OR $4)
+                    AND (NOT c.closing OR (
+                        NOT EXISTS (SELECT 1 FROM crossdock.partitions b
+                            WHERE b.job_id = $1 AND NOT b.closing AND b.status = 'fetching')
+                        AND NOT EXISTS (SELECT 1 FROM crossdock.jobs j JOIN crossdock.chunks k ON k.job_id = j.id
+                            WHERE j.id = $1 AND j.mode = 'stream' AND k.status = 'ready')))
                     AND (NOT $3 OR NOT EXISTS (
                         SELECT 1 FROM crossdock.partitions b
                         WHERE b.job_id = $1 AND b.status = 'fetching' AND b.part < c.part)))",
@@ -122,10 +132,17 @@ pub(in crate::store) async fn release(pg: &mut Pg<'_>, id: Id, part: i32, epoch:
 pub(in crate::store) async fn any_unheld(pg: &mut Pg<'_>, id: Id, grace: Duration) -> Result<bool> {
     Ok(pg
         .scalar(
-            "SELECT EXISTS (SELECT 1 FROM crossdock.partitions WHERE job_id = $1 AND status = 'fetching')
-                AND NOT EXISTS (SELECT 1 FROM crossdock.partitions
+            // A row that is locked is one that somebody is taking or committing to, or did until it froze. Locks are
+            // looked for last, because looking takes some.
+            "SELECT CASE
+                WHEN NOT EXISTS (SELECT 1 FROM crossdock.partitions WHERE job_id = $1 AND status = 'fetching') THEN FALSE
+                WHEN EXISTS (SELECT 1 FROM crossdock.partitions
                     WHERE job_id = $1 AND status = 'fetching'
-                        AND lease_until >= clock_timestamp() - make_interval(secs => $2))",
+                        AND lease_until >= clock_timestamp() - make_interval(secs => $2)) THEN FALSE
+                ELSE (SELECT count(*) FROM crossdock.partitions WHERE job_id = $1 AND status = 'fetching')
+                    = (SELECT count(*) FROM (
+                        SELECT 1 FROM crossdock.partitions
+                        WHERE job_id = $1 AND status = 'fetching' FOR SHARE SKIP LOCKED) f) END",
         )
         .bind(id)
         .bind(grace.as_secs_f64())
@@ -172,6 +189,17 @@ pub(in crate::store) async fn break_off(
     .bind(part)
     .bind(epoch)
     .bind(reason)
+    .execute(&mut *pg.conn)
+    .await?;
+    pg.query(
+        "UPDATE crossdock.partitions c SET status = 'broken', reason = $3
+        FROM crossdock.partitions p
+        WHERE p.job_id = $1 AND p.part = $2 AND p.status = 'broken' AND NOT p.closing
+            AND c.job_id = $1 AND c.closing AND c.status = 'fetching'",
+    )
+    .bind(id)
+    .bind(part)
+    .bind(OTHERS_BROKEN)
     .execute(&mut *pg.conn)
     .await?;
     Ok(())
