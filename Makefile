@@ -41,11 +41,18 @@ ci: setup fmt-check lint doc notices-check test ## What must pass before a chang
 
 .PHONY: crash
 crash: setup crash-build ## Kill the real binary at every fail point and at random moments; compare (CRASH_ARGS)
+	@# One half alone: CRASH_ARGS='--only links' or '--only ledger'.
 	CROSSDOCK_BIN=$(TARGET)/debug/crossdock scripts/pg run $(TARGET)/debug/crash --full $(CRASH_ARGS)
 
 .PHONY: crash-short
 crash-short: setup crash-build ## The selection of the crash run that `make test` contains (CRASH_ARGS)
 	CROSSDOCK_BIN=$(TARGET)/debug/crossdock scripts/pg run $(TARGET)/debug/crash --short $(CRASH_ARGS)
+
+.PHONY: crash-million
+crash-million: setup ## Migrate a million records with 50 kills, beside the same undisturbed; about 12 minutes (CRASH_ARGS)
+	cargo build --release --package crossdock-cli
+	cargo build --workspace --bin crash
+	CROSSDOCK_BIN=$(TARGET)/release/crossdock scripts/pg run $(TARGET)/debug/crash --million $(CRASH_ARGS)
 
 # The same build as in `make test`, so that nothing is compiled twice.
 .PHONY: crash-build

@@ -1,4 +1,4 @@
-//! What is done to an import, and the name by which it can be done again.
+//! What is done to a job, and the name by which it can be done again.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-/// Which database the import writes to.
+use crate::{ledger, links};
+
+/// Which database a job writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Database {
     /// A file.
@@ -29,25 +31,52 @@ pub(crate) enum Moment {
 /// All three.
 pub(crate) const MOMENTS: [Moment; 3] = [Moment::Before, Moment::During, Moment::After];
 
-/// One disturbance of one import.
+/// One disturbance of one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Case {
-    /// The process aborts when it passes a fail point for the `hit`-th time.
-    Abort { database: Database, point: String, hit: u64 },
-    /// SIGKILL so long after the start; every further one so long after the start of the process that went on.
-    Kill { database: Database, after: Vec<Duration> },
-    /// Postgres is stopped as by a crash so long after the start, and started again.
-    Stop { after: Duration },
-    /// The connection that sends the `commit`-th COMMIT is cut, or all of them are.
-    Cut { moment: Moment, commit: u64, all: bool },
+    /// Of an import of links.
+    Links(links::Case),
+    /// Of a migration of ledger records.
+    Ledger(ledger::Case),
+}
+
+/// How much is done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extent {
+    /// Second and last hits of each point too, and all of them everywhere.
+    pub(crate) every_hit: bool,
+    /// For links, on each database.
+    pub(crate) kills: usize,
+    pub(crate) stops: usize,
+    /// Processes of a ledger frozen at random moments; those frozen at fail points come on top.
+    pub(crate) freezes: usize,
+    /// Commits that are cut, at each of the three moments.
+    pub(crate) cuts: u64,
+    /// As many once more, with all connections cut.
+    pub(crate) cuts_of_all: u64,
+}
+
+/// A cut, as cases of both kinds know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) moment: Moment,
+    /// At the so many-th COMMIT of all connections, from 1.
+    pub(crate) commit: u64,
+    /// Cut the other connections too.
+    pub(crate) all: bool,
 }
 
 impl Case {
     pub(crate) fn database(&self) -> Database {
         match self {
-            Self::Abort { database, .. } | Self::Kill { database, .. } => *database,
-            Self::Stop { .. } | Self::Cut { .. } => Database::Postgres,
+            Self::Links(case) => case.database(),
+            Self::Ledger(_) => Database::Postgres,
         }
+    }
+
+    /// Whether it stops the server that others use.
+    pub(crate) fn stops_the_server(&self) -> bool {
+        matches!(self, Self::Links(links::Case::Stop { .. }) | Self::Ledger(ledger::Case::Stop { .. }))
     }
 }
 
@@ -70,25 +99,39 @@ impl Moment {
     }
 }
 
+/// Cuts at `number` of `commits` COMMITs, spread, at each of the three moments.
+pub(crate) fn spread_cuts(commits: u64, number: u64, all: bool) -> impl Iterator<Item = Cut> {
+    let places = (0..number).map(move |place| 1 + (2 * place + 1) * commits.saturating_sub(1) / (2 * number));
+    places.flat_map(move |commit| MOMENTS.map(|moment| Cut { moment, commit, all }))
+}
+
+/// The hits of a point that are visited: the first, or the first, the second and the last.
+pub(crate) fn hits(extent: Extent, counted: u64) -> Vec<u64> {
+    let mut hits = if extent.every_hit { vec![1, 2, counted] } else { vec![1] };
+    // A point that was not passed is tried all the same: the case then says that it is never passed.
+    hits.retain(|hit| *hit >= 1 && *hit <= counted.max(1));
+    hits.sort_unstable();
+    hits.dedup();
+    hits
+}
+
 impl fmt::Display for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cut/{}:{}{}", self.moment.name(), self.commit, if self.all { "/all" } else { "" })
+    }
+}
+
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Abort { database, point, hit } => write!(f, "abort/{database}/{point}:{hit}"),
-            Self::Kill { database, after } => {
-                let moments: Vec<String> =
-                    after.iter().map(|moment| format!("{}us", moment.as_micros())).collect();
-                write!(f, "kill/{database}/{}", moments.join("+"))
-            }
-            Self::Stop { after } => write!(f, "stop/{}us", after.as_micros()),
-            Self::Cut { moment, commit, all } => {
-                write!(f, "cut/{}:{commit}{}", moment.name(), if *all { "/all" } else { "" })
-            }
+            Self::Links(case) => case.fmt(f),
+            Self::Ledger(case) => write!(f, "ledger/{case}"),
         }
     }
 }
@@ -109,38 +152,31 @@ impl FromStr for Case {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
-        let parts: Vec<&str> = text.split('/').collect();
-        let case = match parts.as_slice() {
-            ["abort", database, place] => {
-                let (point, hit) = place.rsplit_once(':').context("write POINT:HIT")?;
-                Self::Abort { database: database.parse()?, point: point.to_owned(), hit: hit.parse()? }
-            }
-            ["kill", database, moments] => Self::Kill {
-                database: database.parse()?,
-                after: moments.split('+').map(micros).collect::<anyhow::Result<_>>()?,
-            },
-            ["stop", moment] => Self::Stop { after: micros(moment)? },
-            ["cut", place] => cut(place, false)?,
-            ["cut", place, "all"] => cut(place, true)?,
-            _ => bail!(
-                "'{text}' is no case; write abort/DATABASE/POINT:HIT, kill/DATABASE/Nus[+Nus], stop/Nus or \
-                 cut/MOMENT:COMMIT[/all]"
-            ),
-        };
-        Ok(case)
+        match text.strip_prefix("ledger/") {
+            Some(case) => case.parse().map(Self::Ledger),
+            None => text.parse().map(Self::Links),
+        }
     }
 }
 
-fn micros(text: &str) -> anyhow::Result<Duration> {
+/// Reads a moment as it is written, `250000us`.
+pub(crate) fn micros(text: &str) -> anyhow::Result<Duration> {
     let number = text.strip_suffix("us").context("write a moment as microseconds, for example 250000us")?;
     Ok(Duration::from_micros(number.parse()?))
 }
 
-fn cut(place: &str, all: bool) -> anyhow::Result<Case> {
+/// Reads `POINT:HIT`.
+pub(crate) fn place(text: &str) -> anyhow::Result<(String, u64)> {
+    let (point, hit) = text.rsplit_once(':').context("write POINT:HIT")?;
+    Ok((point.to_owned(), hit.parse()?))
+}
+
+/// Reads `MOMENT:COMMIT`.
+pub(crate) fn cut(place: &str, all: bool) -> anyhow::Result<Cut> {
     let (name, commit) = place.split_once(':').context("write MOMENT:COMMIT")?;
     let moment = MOMENTS.into_iter().find(|moment| moment.name() == name);
     let moment = moment.context("the moment is before, during or after")?;
-    Ok(Case::Cut { moment, commit: commit.parse()?, all })
+    Ok(Cut { moment, commit: commit.parse()?, all })
 }
 
 #[cfg(test)]
@@ -158,18 +194,41 @@ mod tests {
             "cut/before:17",
             "cut/during:1/all",
             "cut/after:2",
+            "ledger/abort/fetcher/page.before_commit:3",
+            "ledger/abort/any/complete.after_commit:1",
+            "ledger/kill/4/worker@412500us+fetcher@7us+joiner@9us",
+            "ledger/freeze/fetcher/lease.before_commit:1",
+            "ledger/freeze/worker/3us",
+            "ledger/stop/1us",
+            "ledger/cut/during:1/all",
         ] {
-            let case: Case = name.parse().unwrap();
+            let case: Case = name.parse().unwrap_or_else(|error| panic!("{name}: {error:#}"));
             assert_eq!(case.to_string(), name);
         }
     }
 
     #[test]
     fn a_name_that_is_none_is_refused() {
-        for name in
-            ["", "kill/mysql/1us", "kill/sqlite/1ms", "abort/sqlite/page", "cut/later:1", "stop/1us/all"]
-        {
+        for name in [
+            "",
+            "kill/mysql/1us",
+            "kill/sqlite/1ms",
+            "abort/sqlite/page",
+            "cut/later:1",
+            "stop/1us/all",
+            "ledger",
+            "ledger/abort/sqlite/page.before_commit:3",
+            "ledger/kill/5/worker@1us",
+            "ledger/kill/1/worker",
+            "ledger/freeze/any/1us",
+        ] {
             assert!(name.parse::<Case>().is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn cuts_lie_within_the_job() {
+        let places: Vec<u64> = spread_cuts(60, 3, false).map(|cut| cut.commit).collect();
+        assert_eq!(places, [10, 10, 10, 30, 30, 30, 50, 50, 50]);
     }
 }

@@ -19,12 +19,18 @@ pub(crate) struct Ground<'w> {
 }
 
 impl<'w> Ground<'w> {
-    pub(crate) async fn make(database: Database, parent: &Path, server: &'w Server) -> anyhow::Result<Self> {
+    /// A database on Postgres is empty, or a copy of the one that is named as its template.
+    pub(crate) async fn make(
+        database: Database,
+        parent: &Path,
+        server: &'w Server,
+        template: Option<&str>,
+    ) -> anyhow::Result<Self> {
         let name = format!("crash{}x{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let folder = parent.join(&name);
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         if database == Database::Postgres {
-            server.create(&name).await?;
+            server.create(&name, template.unwrap_or("template0")).await?;
         }
         Ok(Self { database, folder, server, name })
     }
@@ -41,14 +47,14 @@ impl<'w> Ground<'w> {
         self.folder.join("crossdock.db")
     }
 
-    /// The names of the fail points that were passed, in order.
-    pub(crate) fn points_log(&self) -> PathBuf {
-        self.folder.join("points")
+    /// The names of the fail points that were passed, in order, by processes of one role.
+    pub(crate) fn points_log(&self, role: &str) -> PathBuf {
+        self.folder.join(format!("points-{role}"))
     }
 
-    /// How often a fail point was passed so far, by all processes of the case.
-    pub(crate) fn passed(&self, point: &str) -> u64 {
-        let log = std::fs::read_to_string(self.points_log()).unwrap_or_default();
+    /// How often a fail point was passed so far, by all processes of this role.
+    pub(crate) fn passed(&self, role: &str, point: &str) -> u64 {
+        let log = std::fs::read_to_string(self.points_log(role)).unwrap_or_default();
         log.lines().filter(|line| *line == point).count() as u64
     }
 

@@ -8,20 +8,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::case::Moment;
+use crate::case::{Cut, Moment};
 use crate::wire::Messages;
 
 const BUFFER: usize = 16 * 1024;
-
-/// Where to cut.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Cut {
-    pub(crate) moment: Moment,
-    /// At the so many-th COMMIT of all connections, from 1.
-    pub(crate) commit: u64,
-    /// Cut the other connections too.
-    pub(crate) all: bool,
-}
 
 /// A listening proxy; dropping it closes everything.
 pub(crate) struct Proxy {

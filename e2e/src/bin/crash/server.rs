@@ -50,8 +50,8 @@ impl Server {
         Ok(url.to_string())
     }
 
-    pub(crate) async fn create(&self, name: &str) -> anyhow::Result<()> {
-        self.admin(format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'")).await
+    pub(crate) async fn create(&self, name: &str, template: &str) -> anyhow::Result<()> {
+        self.admin(format!("CREATE DATABASE {name} TEMPLATE {template} ENCODING 'UTF8'")).await
     }
 
     pub(crate) async fn drop_database(&self, name: &str) -> anyhow::Result<()> {

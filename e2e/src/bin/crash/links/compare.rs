@@ -5,16 +5,15 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
-use std::ops::AddAssign;
 
 use serde::Deserialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::differences::Differences;
+
 /// Every imported link carries it.
 const IMPORT_TAG: &str = "imported:bitly";
-/// Findings that are told one by one.
-const FINDINGS_MAX: usize = 20;
 
 /// One slug of the account.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -46,46 +45,6 @@ pub(crate) struct TargetRow {
     /// Unix microseconds.
     pub(crate) expires_at: Option<i64>,
     pub(crate) tags: BTreeSet<String>,
-}
-
-/// What is wrong, in numbers and in the first few sentences.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Differences {
-    /// Slugs of the source that are not in the target.
-    pub(crate) lost: u64,
-    /// Slugs and links of the target that the source does not have, suffixed ones among them.
-    pub(crate) doubled: u64,
-    /// Slugs that are there with another link, destination, title, state, date or tag.
-    pub(crate) altered: u64,
-    pub(crate) findings: Vec<String>,
-}
-
-impl Differences {
-    pub(crate) fn is_none(&self) -> bool {
-        self.lost == 0 && self.doubled == 0 && self.altered == 0
-    }
-
-    fn find(&mut self, what: impl FnOnce() -> String) {
-        if self.findings.len() < FINDINGS_MAX {
-            self.findings.push(what());
-        }
-    }
-}
-
-impl AddAssign for Differences {
-    fn add_assign(&mut self, other: Self) {
-        self.lost += other.lost;
-        self.doubled += other.doubled;
-        self.altered += other.altered;
-        self.findings.extend(other.findings);
-        self.findings.truncate(FINDINGS_MAX);
-    }
-}
-
-impl fmt::Display for Differences {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lost {}, doubled {}, altered {}", self.lost, self.doubled, self.altered)
-    }
 }
 
 /// Compares an account without faults with what stands in the target. `links` is how many links the target has,

@@ -1,33 +1,16 @@
 //! What must hold after an import was interrupted and went on.
 
 use crate::case::Database;
-use crate::compare::{Differences, TruthRow, compare};
-use crate::importer::Importer;
-use crate::simulator::Account;
-use crate::target::{self, JobRow};
+use crate::links::compare::{TruthRow, compare};
+use crate::links::importer::Importer;
+use crate::links::simulator::Account;
+use crate::links::target::{self, JobRow};
+use crate::run::Verdict;
 
 /// Pages that may be asked for again each time fetching begins again: the one whose commit was under way.
 const PAGES_AGAIN_MAX: u64 = 1;
 /// A larger account is fetched in more than one run.
 const RUN_LINKS: u64 = 50_000;
-
-/// The verdict over one target.
-#[derive(Debug, Default)]
-pub(crate) struct Verdict {
-    pub(crate) differences: Differences,
-    /// What else does not hold, in sentences.
-    pub(crate) complaints: Vec<String>,
-    /// Pages that the source was asked for again.
-    pub(crate) again: u64,
-    /// How many times fetching began again.
-    pub(crate) resumed: u64,
-}
-
-impl Verdict {
-    pub(crate) fn holds(&self) -> bool {
-        self.differences.is_none() && self.complaints.is_empty()
-    }
-}
 
 /// Compares the target with the account, and looks at the books and at what the source was asked.
 pub(crate) async fn judge(

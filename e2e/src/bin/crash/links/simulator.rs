@@ -9,8 +9,8 @@ use serde::Deserialize;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::compare::TruthRow;
 use crate::http;
+use crate::links::compare::TruthRow;
 
 /// How large an account is, and how slowly it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,8 +8,8 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 
 use crate::case::Database;
-use crate::compare::TargetRow;
 use crate::ground::Ground;
+use crate::links::compare::TargetRow;
 
 /// What stands in a target database after an import.
 pub(crate) struct Target {
@@ -67,7 +67,7 @@ const SQLITE: Queries = Queries {
                   coalesce(sum(c.status = 'ready'), 0) AS ready,
                   (SELECT count(*) FROM segments s WHERE s.job_id = j.id AND s.status <> 'cleaned') AS unclean
            FROM jobs j LEFT JOIN chunks c ON c.job_id = j.id GROUP BY j.id ORDER BY j.id",
-    staged: "SELECT count(*) FROM staged_records",
+    staged: "SELECT count(*) FROM staged_pages",
     quarantined: "SELECT count(*) FROM quarantine",
 };
 
@@ -90,7 +90,7 @@ const POSTGRES: Queries = Queries {
                       AS unclean
            FROM crossdock.jobs j LEFT JOIN crossdock.chunks c ON c.job_id = j.id
            GROUP BY j.id ORDER BY j.id",
-    staged: "SELECT count(*) FROM crossdock.staged_records",
+    staged: "SELECT count(*) FROM crossdock.staged_pages",
     quarantined: "SELECT count(*) FROM crossdock.quarantine",
 };
 

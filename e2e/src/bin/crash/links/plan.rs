@@ -8,32 +8,21 @@ use engine::failpoint::POINTS;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::case::{Case, Database, MOMENTS, Moment};
+use crate::case::{Database, Extent, hits, spread_cuts};
 use crate::ground::Ground;
-use crate::importer::{Ending, Importer};
-use crate::judge::judge;
+use crate::links::case::Case;
+use crate::links::importer::{Importer, ROLE};
+use crate::links::judge::judge;
+use crate::links::simulator::{Account, Simulator};
+use crate::links::{RUN_POINT, SEGMENT_POINTS};
+use crate::process::Ending;
 use crate::proxy::Proxy;
-use crate::run::{RUN_POINT, SEGMENT_POINTS, World};
-use crate::simulator::{Account, Simulator};
+use crate::run::World;
 
 /// Random moments lie within so many times an undisturbed import's duration; what comes too late is made earlier.
 const MOMENT_MAX: f64 = 1.1;
 /// Every so many-th killed import is killed once more as soon as it goes on.
 const KILLED_AGAIN_EVERY: usize = 5;
-
-/// How much is done.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Extent {
-    /// Second and last hits of each point too, and all of them on Postgres as well.
-    pub(crate) every_hit: bool,
-    /// On each database.
-    pub(crate) kills: usize,
-    pub(crate) stops: usize,
-    /// Commits that are cut, at each of the three moments.
-    pub(crate) cuts: u64,
-    /// As many once more, with all connections cut.
-    pub(crate) cuts_of_all: u64,
-}
 
 /// The points that the short selection aborts at on Postgres: one for each durable step.
 const SHORT_ON_POSTGRES: &[&str] = &[
@@ -58,9 +47,9 @@ pub(crate) struct Undisturbed {
 
 /// Imports undisturbed: counts, times, and checks that nothing differs when nothing happens.
 pub(crate) async fn observe(world: &World, database: Database) -> anyhow::Result<Undisturbed> {
-    let mut seen = import(world, database, world.accounts.plain).await?;
-    if world.accounts.segments != world.accounts.plain {
-        let large = import(world, database, world.accounts.segments).await?;
+    let mut seen = import(world, database, world.links.accounts.plain).await?;
+    if world.links.accounts.segments != world.links.accounts.plain {
+        let large = import(world, database, world.links.accounts.segments).await?;
         seen.hits.extend(large.hits.into_iter().filter(|(point, _)| SEGMENT_POINTS.contains(point)));
     }
     Ok(seen)
@@ -68,9 +57,9 @@ pub(crate) async fn observe(world: &World, database: Database) -> anyhow::Result
 
 async fn import(world: &World, database: Database, account: Account) -> anyhow::Result<Undisturbed> {
     let _using = world.server.gate.read().await;
-    let ground = Ground::make(database, &world.folder, &world.server).await?;
+    let ground = Ground::make(database, &world.folder, &world.server, None).await?;
     let simulator = Simulator::start(&world.binary, account).await?;
-    let truth = world.truth(&simulator, account).await?;
+    let truth = world.links.truth(&simulator, account).await?;
     let proxy = match database {
         Database::Sqlite => None,
         Database::Postgres => Some(Proxy::start(world.server.address()?, None).await?),
@@ -86,7 +75,7 @@ async fn import(world: &World, database: Database, account: Account) -> anyhow::
         ground.folder.display()
     );
     let commits = proxy.as_ref().map_or(0, Proxy::commits);
-    let hits = POINTS.iter().map(|point| (*point, ground.passed(point))).collect();
+    let hits = POINTS.iter().map(|point| (*point, ground.passed(ROLE, point))).collect();
     let verdict = judge(&importer, account, &truth, 0).await?;
     if !verdict.holds() {
         bail!("undisturbed, source and target differ: {verdict:?}: {}", ground.folder.display());
@@ -100,8 +89,8 @@ pub(crate) fn plan(extent: Extent, database: Database, seen: &Undisturbed, seed:
     let mut chance = StdRng::seed_from_u64(seed ^ (database as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut cases = aborts(extent, database, seen);
     if database == Database::Postgres {
-        cases.extend(cuts(seen.commits, extent.cuts, false));
-        cases.extend(cuts(seen.commits, extent.cuts_of_all, true));
+        cases.extend(spread_cuts(seen.commits, extent.cuts, false).map(Case::Cut));
+        cases.extend(spread_cuts(seen.commits, extent.cuts_of_all, true).map(Case::Cut));
     }
     let mut moment = || seen.duration.mul_f64(chance.random_range(0.0..MOMENT_MAX));
     for number in 1..=extent.kills {
@@ -123,25 +112,16 @@ fn aborts(extent: Extent, database: Database, seen: &Undisturbed) -> Vec<Case> {
     let (boundary, others): (Vec<&str>, Vec<&str>) = POINTS.iter().partition(|point| **point == RUN_POINT);
     for point in boundary.into_iter().chain(others).filter(|point| wanted(point)) {
         let counted = if point == RUN_POINT { 1 } else { seen.hits.get(point).copied().unwrap_or_default() };
-        let mut hits = if extent.every_hit { vec![1, 2, counted] } else { vec![1] };
-        // A point that was not passed is tried all the same: the case then says that it is never passed.
-        hits.retain(|hit| *hit >= 1 && *hit <= counted.max(1));
-        hits.sort_unstable();
-        hits.dedup();
+        let hits = hits(extent, counted);
         cases.extend(hits.into_iter().map(|hit| Case::Abort { database, point: point.to_owned(), hit }));
     }
     cases
 }
 
-/// Cuts at `number` COMMITs spread over an import, at each of the three moments.
-fn cuts(commits: u64, number: u64, all: bool) -> impl Iterator<Item = Case> {
-    let places = (0..number).map(move |place| 1 + (2 * place + 1) * commits.saturating_sub(1) / (2 * number));
-    places.flat_map(move |commit| MOMENTS.map(|moment: Moment| Case::Cut { moment, commit, all }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::Cut;
 
     fn seen() -> Undisturbed {
         let mut hits: BTreeMap<&'static str, u64> = POINTS.iter().map(|point| (*point, 1)).collect();
@@ -158,7 +138,8 @@ mod tests {
         cases.iter().filter(|case| kind(case)).count()
     }
 
-    const FULL: Extent = Extent { every_hit: true, kills: 200, stops: 20, cuts: 5, cuts_of_all: 1 };
+    const FULL: Extent =
+        Extent { every_hit: true, kills: 200, stops: 20, freezes: 0, cuts: 5, cuts_of_all: 1 };
 
     #[test]
     fn every_point_is_visited_at_its_first_second_and_last_hit() {
@@ -182,10 +163,10 @@ mod tests {
         let postgres = plan(FULL, Database::Postgres, &seen(), 1);
         assert_eq!(count(&postgres, |case| matches!(case, Case::Kill { .. })), 200);
         assert_eq!(count(&postgres, |case| matches!(case, Case::Stop { .. })), 20);
-        assert_eq!(count(&postgres, |case| matches!(case, Case::Cut { all: false, .. })), 15);
-        assert_eq!(count(&postgres, |case| matches!(case, Case::Cut { all: true, .. })), 3);
+        assert_eq!(count(&postgres, |case| matches!(case, Case::Cut(Cut { all: false, .. }))), 15);
+        assert_eq!(count(&postgres, |case| matches!(case, Case::Cut(Cut { all: true, .. }))), 3);
         let sqlite = plan(FULL, Database::Sqlite, &seen(), 1);
-        assert_eq!(count(&sqlite, |case| matches!(case, Case::Stop { .. } | Case::Cut { .. })), 0);
+        assert_eq!(count(&sqlite, |case| matches!(case, Case::Stop { .. } | Case::Cut(_))), 0);
     }
 
     #[test]
@@ -193,16 +174,5 @@ mod tests {
         let once = plan(FULL, Database::Postgres, &seen(), 7);
         assert_eq!(once, plan(FULL, Database::Postgres, &seen(), 7));
         assert_ne!(once, plan(FULL, Database::Postgres, &seen(), 8));
-    }
-
-    #[test]
-    fn cuts_lie_within_the_import() {
-        let places: Vec<u64> = cuts(60, 3, false)
-            .map(|case| match case {
-                Case::Cut { commit, .. } => commit,
-                other => panic!("{other}"),
-            })
-            .collect();
-        assert_eq!(places, [10, 10, 10, 30, 30, 30, 50, 50, 50]);
     }
 }
