@@ -96,19 +96,19 @@ CREATE TABLE crossdock.pages (
     FOREIGN KEY (job_id, part, segment) REFERENCES crossdock.segments ON DELETE CASCADE
 );
 
--- Raw records as received. No foreign key to segments: the page transaction writes both, and the check would cost
--- as much as the row. No index on the fingerprint either, which would double the cost of a page: the one fetcher that
--- holds the epoch knows the fingerprints of its segment, and reads them back from here when it takes over.
-CREATE TABLE crossdock.staged_records (
+-- Raw records as received, the records of a commit packed in a block. No foreign key to segments: the page transaction
+-- writes both, and the check would cost as much as the row.
+CREATE TABLE crossdock.staged_pages (
     job_id BIGINT NOT NULL,
     part INTEGER NOT NULL,
     segment INTEGER NOT NULL,
-    ordinal INTEGER NOT NULL,
-    fingerprint BYTEA NOT NULL,
-    duplicate_of INTEGER,
-    raw BYTEA NOT NULL,
-    PRIMARY KEY (job_id, part, segment, ordinal)
+    first_ordinal INTEGER NOT NULL,
+    records INTEGER NOT NULL,
+    block BYTEA NOT NULL,
+    PRIMARY KEY (job_id, part, segment, first_ordinal)
 );
+-- The server need not try to compress what is compressed.
+ALTER TABLE crossdock.staged_pages ALTER COLUMN block SET STORAGE EXTERNAL;
 
 -- One row a chunk, named by its first record so that a split keeps the order, with what became of its records. They are the job's counters: nothing else is counted.
 CREATE TABLE crossdock.chunks (
@@ -148,6 +148,7 @@ CREATE TABLE crossdock.manifest_blocks (
     PRIMARY KEY (job_id, part, segment, first_ordinal),
     FOREIGN KEY (job_id, part, segment, first_ordinal) REFERENCES crossdock.chunks ON DELETE CASCADE
 );
+ALTER TABLE crossdock.manifest_blocks ALTER COLUMN block SET STORAGE EXTERNAL;
 
 -- Failed records, whole.
 CREATE TABLE crossdock.quarantine (

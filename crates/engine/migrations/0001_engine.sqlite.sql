@@ -65,7 +65,7 @@ CREATE TABLE segments (
     job_id INTEGER NOT NULL,
     part INTEGER NOT NULL,
     segment INTEGER NOT NULL,
-    -- Where its records stand in staged_records; never used twice while they are there.
+    -- Where its records stand in staged_pages; never used twice while they are there.
     stage INTEGER NOT NULL UNIQUE,
     run INTEGER NOT NULL,
     status TEXT NOT NULL DEFAULT 'open' CHECK (status IN ('open', 'closed', 'cleaned')),
@@ -97,18 +97,14 @@ CREATE TABLE pages (
     FOREIGN KEY (job_id, part, segment) REFERENCES segments ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 
--- Raw records as received. No foreign key to segments: the page transaction writes both, and the check would cost
--- as much as the row. No index on the fingerprint either, which would double the cost of a page: the one fetcher that
--- holds the epoch knows the fingerprints of its segment, and reads them back from here when it takes over.
---
--- The place is the segment's stage times 2^24 plus the ordinal: rows of one segment lie side by side, new ones come at
--- the table's end. SQLite appends to a table of row ids without moving what is there, which takes half the time that
--- the Postgres twin's key takes here, and leaves the pages of the cache where they are at COMMIT.
-CREATE TABLE staged_records (
+-- Raw records as received, the records of a commit packed in a block. The place is the segment's stage times 2^24 plus the
+-- ordinal of the first record: rows of one segment lie side by side, new ones come at the table's end. SQLite appends to a
+-- table of row ids without moving what is there, which takes half the time that the Postgres twin's key takes here, and
+-- leaves the pages of the cache where they are at COMMIT.
+CREATE TABLE staged_pages (
     place INTEGER PRIMARY KEY,
-    fingerprint BLOB NOT NULL,
-    duplicate_of INTEGER,
-    raw BLOB NOT NULL
+    records INTEGER NOT NULL,
+    block BLOB NOT NULL
 ) STRICT;
 
 -- One row a chunk, named by its first record so that a split keeps the order, with what became of its records. They are the job's counters: nothing else is counted.

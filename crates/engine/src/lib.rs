@@ -25,6 +25,7 @@ pub mod rejects;
 pub mod runner;
 pub mod sink;
 pub mod source;
+mod staging;
 pub mod store;
 
 pub use job::{Job, JobId, Mode, NewJob, Status};
@@ -32,8 +33,8 @@ pub use kind::{Certified, JobEvent, Kind};
 pub use outcome::{Counts, Outcome, Reason, Written};
 pub use position::{Cursor, Position};
 pub use record::{Fingerprint, Place, StagedRecord};
-pub use runner::{Limits, Runner};
 pub use rejects::{RejectLimit, RejectRule};
+pub use runner::{Limits, Runner};
 pub use sink::{Checker, ChunkContext, Prepared, Sink, SinkError};
 pub use source::{Page, PartitionSpec, Profile, Source, SourceError};
 pub use store::{ROOM, Store};

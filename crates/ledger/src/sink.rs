@@ -300,25 +300,37 @@ impl LedgerSink {
         copy.finish().await.map_err(refused)?;
         let mut look = self.looks_first.load(Ordering::Relaxed);
         let mut bad: HashMap<i32, Fate> = HashMap::new();
+        // The error with which a unique constraint refused the rows, when so many records were thought new.
+        let mut taken: Option<(SinkError, usize)> = None;
         for _ in 0..RACES_MAX {
-            let mut fates = if look {
-                let fates = self.classify(conn).await?;
-                let found = fates.values().filter(|fate| !matches!(fate, Fate::Insert)).count();
-                self.looks_first.store(found * 2 > fates.len(), Ordering::Relaxed);
-                fates
-            } else {
-                HashMap::new()
-            };
+            let mut fates = if look { self.classify(conn).await? } else { HashMap::new() };
+            // Before a look, every record may be new.
+            let mut new = usize::MAX;
+            if look {
+                new = fates.values().filter(|fate| matches!(fate, Fate::Insert)).count();
+                self.looks_first.store(new * 2 < fates.len(), Ordering::Relaxed);
+            }
+            if let Some((error, known)) = taken.take()
+                && new >= known
+            {
+                // No key was taken meanwhile: it is another constraint.
+                return Err(error);
+            }
             fates.extend(bad.iter().map(|(record, fate)| (*record, fate.clone())));
             simple(conn, "SAVEPOINT ledger").await?;
-            match self.write_fates(conn, &mut fates, look, &staged.rows).await? {
-                Wrote::All => {
+            match self.write_fates(conn, &mut fates, look, &staged.rows).await {
+                Err(SinkError::Db(error @ db::Error::Unique { .. })) => {
+                    taken = Some((error.into(), new));
+                    look = true;
+                }
+                Err(error) => return Err(error),
+                Ok(Wrote::All) => {
                     simple(conn, "RELEASE SAVEPOINT ledger").await?;
                     return Ok(fates);
                 }
                 // Some rows were there already, or came in between: look.
-                Wrote::Less => look = true,
-                Wrote::Unlike(unlike) => bad.extend(unlike),
+                Ok(Wrote::Less) => look = true,
+                Ok(Wrote::Unlike(unlike)) => bad.extend(unlike),
             }
             simple(conn, "ROLLBACK TO SAVEPOINT ledger; RELEASE SAVEPOINT ledger").await?;
         }

@@ -236,7 +236,7 @@ pub async fn append_reason(conn: Conn<'_>, id: JobId, more: &str) -> Result<()> 
     db::dispatch!(conn, append_reason(id.0, more))
 }
 
-/// Removes what a job staged and will not process. At most `limit` records; returns how many.
+/// Removes what a job staged and will not process. At most `limit` blocks; returns how many.
 pub async fn discard_staged(conn: Conn<'_>, id: JobId, limit: i64) -> Result<i64> {
     db::dispatch!(conn, discard_staged(id.0, limit))
 }

@@ -1,13 +1,11 @@
 //! The page transaction: raw records, fingerprints, cursor and counters commit together.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 
-use bytes::Bytes;
 use db::{Conn, Result};
 
 use super::{postgres::pages as postgres, small, sqlite::pages as sqlite};
-use crate::{Fingerprint, JobId, Place, Position, StagedRecord};
+use crate::{Fingerprint, JobId, Place, Position, StagedRecord, staging};
 
 /// The code of the note on a partition that ended with fewer records than its source counts.
 pub const FEWER_THAN_COUNTED: &str = "fewer_than_the_source_counts";
@@ -77,28 +75,6 @@ impl Commit {
     pub(super) fn bytes(&self) -> i64 {
         self.records.iter().map(|record| i64::try_from(record.raw.len()).unwrap_or(i64::MAX)).sum()
     }
-
-    /// For SQLite: all raw bytes in one blob, and for each record its ordinal, fingerprint, original, offset (from
-    /// 1) and length, as JSON.
-    pub(super) fn packed(&self) -> (Vec<u8>, String) {
-        let mut blob = Vec::with_capacity(self.records.iter().map(|record| record.raw.len()).sum());
-        let mut json = String::with_capacity(self.records.len() * 80 + 2);
-        json.push('[');
-        for (index, record) in self.records.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            let (offset, length) = (blob.len() + 1, record.raw.len());
-            let fingerprint = u128::from_be_bytes(*record.fingerprint.as_bytes());
-            write!(json, "{comma}[{},\"{fingerprint:032x}\",", record.place.ordinal)
-                .and_then(|()| match record.duplicate_of {
-                    Some(original) => write!(json, "{original},{offset},{length}]"),
-                    None => write!(json, "null,{offset},{length}]"),
-                })
-                .expect("writing to a string cannot fail");
-            blob.extend_from_slice(&record.raw);
-        }
-        json.push(']');
-        (blob, json)
-    }
 }
 
 /// Commits pages inside the caller's transaction. `false` means that the caller is fenced: another fetcher has taken
@@ -125,13 +101,13 @@ pub struct Resumed {
 
 /// Reads what the open segment holds already.
 pub async fn resume(conn: Conn<'_>, job: JobId, part: i32, segment: i32) -> Result<Resumed> {
-    let (visited, fingerprints): (Vec<String>, Vec<Vec<u8>>) =
-        db::dispatch!(conn, resume(job.0, part, segment))?;
+    let (visited, blocks): (Vec<String>, Vec<BlockRow>) = db::dispatch!(conn, resume(job.0, part, segment))?;
+    let mut fingerprints = Vec::new();
+    for (ordinal, block) in blocks {
+        let first = Place { partition: part, segment, ordinal };
+        fingerprints.extend(staging::unpack(&block, first)?.into_iter().map(|record| record.fingerprint));
+    }
     let pages = small(visited.len());
-    let fingerprints = fingerprints
-        .iter()
-        .map(|bytes| Fingerprint::from_stored(bytes).expect("16 bytes were stored"))
-        .collect();
     Ok(Resumed { visited: visited.into_iter().collect(), fingerprints, pages })
 }
 
@@ -141,8 +117,8 @@ pub async fn backlog(conn: Conn<'_>, job: JobId) -> Result<(i64, i64)> {
     Ok(row)
 }
 
-/// Ordinal, fingerprint, original and bytes of a staged record.
-pub(super) type RecordRow = (i32, Vec<u8>, Option<i32>, Vec<u8>);
+/// The ordinal of a block's first record, and the block ([`crate::staging`]).
+pub(super) type BlockRow = (i32, Vec<u8>);
 
 /// The staged records of a range of ordinals, in order.
 pub async fn records(
@@ -153,16 +129,14 @@ pub async fn records(
     first: i32,
     count: i32,
 ) -> Result<Vec<StagedRecord>> {
-    let rows: Vec<RecordRow> = db::dispatch!(conn, records(job.0, part, segment, first, first + count))?;
-    Ok(rows
-        .into_iter()
-        .map(|(ordinal, fingerprint, duplicate_of, raw)| StagedRecord {
-            place: Place { partition: part, segment, ordinal },
-            raw: Bytes::from(raw),
-            fingerprint: Fingerprint::from_stored(&fingerprint).expect("16 bytes were stored"),
-            duplicate_of,
-        })
-        .collect())
+    let end = first + count;
+    let blocks: Vec<BlockRow> = db::dispatch!(conn, records(job.0, part, segment, first, end))?;
+    let mut records = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
+    for (ordinal, block) in blocks {
+        let unpacked = staging::unpack(&block, Place { partition: part, segment, ordinal })?;
+        records.extend(unpacked.into_iter().filter(|record| (first..end).contains(&record.place.ordinal)));
+    }
+    Ok(records)
 }
 
 /// Whether [`clean`] has something to do; a read, so that looking costs no write transaction.

@@ -9,6 +9,7 @@ extern crate crossdock_engine as engine;
 mod support;
 
 mod back_pressure;
+mod closing;
 mod conservation;
 mod counts;
 mod cursors;

@@ -84,7 +84,10 @@ async fn as_it_was(bench: &Bench, id: engine::JobId) {
     let job = bench.job_row(id).await;
     assert_eq!((job.status, job.reason.as_deref()), (Status::Failed, Some("slug r1 is taken")));
     assert_eq!(job.counts.records(), 0, "the counters speak of nothing that is not there");
-    assert_eq!(sql::count(&bench.database, "SELECT COUNT(*) FROM crossdock.staged_records").await, 0);
+    assert_eq!(
+        sql::count(&bench.database, "SELECT COALESCE(SUM(records), 0) FROM crossdock.staged_pages").await,
+        0
+    );
 }
 
 db::on_both!(what_collides_while_writing_undoes_the_job, [&engine::ROOM], |database| async move {
@@ -174,7 +177,7 @@ async fn rests_for(bench: &Bench, days: i64) {
 }
 
 async fn staged(bench: &Bench) -> i64 {
-    sql::count(&bench.database, "SELECT COUNT(*) FROM crossdock.staged_records").await
+    sql::count(&bench.database, "SELECT COALESCE(SUM(records), 0) FROM crossdock.staged_pages").await
 }
 
 /// Lets a runner sweep, and waits until what is marked is gone.
@@ -259,7 +262,7 @@ db::on_both!(
         rests_for(&bench, 30).await;
         swept(&bench).await;
         assert_eq!(staged(&bench).await, before, "a stream");
-        sql::execute(&database, "DELETE FROM crossdock.staged_records").await;
+        sql::execute(&database, "DELETE FROM crossdock.staged_pages").await;
         sql::execute(&database, "DELETE FROM crossdock.jobs").await;
         sql::execute(&database, "DROP TABLE arrived").await;
 

@@ -352,7 +352,7 @@ db::on_both!(a_cancelled_job_leaves_nothing_staged, [&engine::ROOM], |database: 
 async fn nothing_staged(bench: &Bench) {
     crate::support::within("staged rows go", async {
         loop {
-            let staged = sql::count(&bench.database, "SELECT COUNT(*) FROM crossdock.staged_records").await;
+            let staged = sql::count(&bench.database, "SELECT COUNT(*) FROM crossdock.staged_pages").await;
             let segments = "SELECT COUNT(*) FROM crossdock.segments WHERE status <> 'cleaned'";
             if staged == 0 && sql::count(&bench.database, segments).await == 0 {
                 return;
@@ -371,7 +371,7 @@ db::on_both!(
         bench.sink().whim(Whim::Fatal);
         let job = bench.run().await;
         assert_eq!(job.status, Status::Failed);
-        assert!(sql::count(&bench.database, "SELECT COUNT(*) FROM crossdock.staged_records").await > 0);
+        assert!(sql::count(&bench.database, "SELECT COUNT(*) FROM crossdock.staged_pages").await > 0);
         assert!(bench.store.move_job(job.id, Status::Cancelled, None, None).await.unwrap());
         let going = bench.start();
         nothing_staged(&bench).await;

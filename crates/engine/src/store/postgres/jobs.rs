@@ -14,9 +14,17 @@ macro_rules! job_columns {
                 (SELECT COALESCE(SUM(p.retries), 0) FROM crossdock.partitions p WHERE p.job_id = j.id)::BIGINT
                     AS fetch_retries,
                 (SELECT CASE WHEN COUNT(*) = COUNT(p.expected) THEN SUM(p.expected) END FROM crossdock.partitions p
-                    WHERE p.job_id = j.id AND p.status <> 'left_out')::BIGINT AS expected,
+                    WHERE p.job_id = j.id AND p.status <> 'left_out' AND NOT p.closing)::BIGINT AS expected,
                 (SELECT COUNT(*) FROM crossdock.partitions p
-                    WHERE p.job_id = j.id AND p.status = 'ended' AND p.records < p.expected) AS short_partitions,
+                    WHERE p.job_id = j.id AND p.status = 'ended' AND p.records < p.expected
+                        -- What came late came with the closing partitions.
+                        AND (p.closing
+                            OR (SELECT SUM(o.expected - o.records) FROM crossdock.partitions o
+                                WHERE o.job_id = j.id AND NOT o.closing AND o.status = 'ended'
+                                    AND o.records < o.expected)
+                            > (SELECT COALESCE(SUM(k.imported), 0) FROM crossdock.chunks k
+                                JOIN crossdock.partitions l ON l.job_id = k.job_id AND l.part = k.part
+                                WHERE k.job_id = j.id AND l.closing))) AS short_partitions,
                 COALESCE(SUM(c.retries), 0)::BIGINT AS chunk_retries,
                 COALESCE(SUM(c.imported), 0)::BIGINT AS imported,
                 COALESCE(SUM(c.updated), 0)::BIGINT AS updated,
@@ -315,10 +323,10 @@ pub(in crate::store) async fn append_reason(pg: &mut Pg<'_>, id: Id, more: &str)
 pub(in crate::store) async fn discard_staged(pg: &mut Pg<'_>, id: Id, limit: i64) -> Result<i64> {
     let done = pg
         .query(
-            "DELETE FROM crossdock.staged_records r USING (
-                SELECT part, segment, ordinal FROM crossdock.staged_records WHERE job_id = $1
-                ORDER BY part, segment, ordinal LIMIT $2 FOR UPDATE SKIP LOCKED) d
-            WHERE r.job_id = $1 AND r.part = d.part AND r.segment = d.segment AND r.ordinal = d.ordinal",
+            "DELETE FROM crossdock.staged_pages r USING (
+                SELECT part, segment, first_ordinal FROM crossdock.staged_pages WHERE job_id = $1
+                ORDER BY part, segment, first_ordinal LIMIT $2 FOR UPDATE SKIP LOCKED) d
+            WHERE r.job_id = $1 AND r.part = d.part AND r.segment = d.segment AND r.first_ordinal = d.first_ordinal",
         )
         .bind(id)
         .bind(limit)

@@ -1,7 +1,8 @@
 use db::{Id, Pg, Result};
 
 use crate::Position;
-use crate::store::pages::{Commit, FEWER_THAN_COUNTED, RecordRow};
+use crate::staging;
+use crate::store::pages::{BlockRow, Commit, FEWER_THAN_COUNTED};
 use crate::store::small;
 
 pub(in crate::store) async fn commit(pg: &mut Pg<'_>, page: &Commit) -> Result<bool> {
@@ -125,28 +126,21 @@ async fn insert_segment(pg: &mut Pg<'_>, page: &Commit, count: i32) -> Result<()
     Ok(())
 }
 
+/// The records of all these pages are one row.
 async fn insert_records(pg: &mut Pg<'_>, page: &Commit) -> Result<()> {
     if page.records.is_empty() {
         return Ok(());
     }
-    let ordinals: Vec<i32> = page.records.iter().map(|record| record.place.ordinal).collect();
-    let fingerprints: Vec<&[u8]> =
-        page.records.iter().map(|record| &record.fingerprint.as_bytes()[..]).collect();
-    let originals: Vec<Option<i32>> = page.records.iter().map(|record| record.duplicate_of).collect();
-    let raws: Vec<&[u8]> = page.records.iter().map(|record| &record.raw[..]).collect();
     pg.query(
-        "INSERT INTO crossdock.staged_records (job_id, part, segment, ordinal, fingerprint, duplicate_of, raw)
-        SELECT $1, $2, $3, r.ordinal, r.fingerprint, r.duplicate_of, r.raw
-        FROM unnest($4::INTEGER[], $5::BYTEA[], $6::INTEGER[], $7::BYTEA[])
-            AS r (ordinal, fingerprint, duplicate_of, raw)",
+        "INSERT INTO crossdock.staged_pages (job_id, part, segment, first_ordinal, records, block)
+        VALUES ($1, $2, $3, $4, $5, $6)",
     )
     .bind(page.job.0)
     .bind(page.part)
     .bind(page.segment)
-    .bind(ordinals)
-    .bind(fingerprints)
-    .bind(originals)
-    .bind(raws)
+    .bind(page.staged_before)
+    .bind(small(page.records.len()))
+    .bind(staging::pack(&page.records))
     .execute(&mut *pg.conn)
     .await?;
     Ok(())
@@ -177,7 +171,7 @@ pub(in crate::store) async fn resume(
     job: Id,
     part: i32,
     segment: i32,
-) -> Result<(Vec<String>, Vec<Vec<u8>>)> {
+) -> Result<(Vec<String>, Vec<BlockRow>)> {
     let visited = pg
         .scalar("SELECT position FROM crossdock.pages WHERE job_id = $1 AND part = $2 AND segment = $3 ORDER BY page")
         .bind(job)
@@ -185,17 +179,17 @@ pub(in crate::store) async fn resume(
         .bind(segment)
         .fetch_all(&mut *pg.conn)
         .await?;
-    let fingerprints = pg
-        .scalar(
-            "SELECT fingerprint FROM crossdock.staged_records
-            WHERE job_id = $1 AND part = $2 AND segment = $3 ORDER BY ordinal",
+    let blocks = pg
+        .query_as(
+            "SELECT first_ordinal, block FROM crossdock.staged_pages
+            WHERE job_id = $1 AND part = $2 AND segment = $3 ORDER BY first_ordinal",
         )
         .bind(job)
         .bind(part)
         .bind(segment)
         .fetch_all(&mut *pg.conn)
         .await?;
-    Ok((visited, fingerprints))
+    Ok((visited, blocks))
 }
 
 pub(in crate::store) async fn backlog(pg: &mut Pg<'_>, job: Id) -> Result<(i64, i64)> {
@@ -216,11 +210,14 @@ pub(in crate::store) async fn records(
     segment: i32,
     first: i32,
     end: i32,
-) -> Result<Vec<RecordRow>> {
+) -> Result<Vec<BlockRow>> {
     Ok(pg
         .query_as(
-            "SELECT ordinal, fingerprint, duplicate_of, raw FROM crossdock.staged_records
-            WHERE job_id = $1 AND part = $2 AND segment = $3 AND ordinal >= $4 AND ordinal < $5 ORDER BY ordinal",
+            "SELECT first_ordinal, block FROM crossdock.staged_pages
+            WHERE job_id = $1 AND part = $2 AND segment = $3 AND first_ordinal < $5 AND first_ordinal >= (
+                SELECT COALESCE(MAX(first_ordinal), 0) FROM crossdock.staged_pages
+                WHERE job_id = $1 AND part = $2 AND segment = $3 AND first_ordinal <= $4)
+            ORDER BY first_ordinal",
         )
         .bind(job)
         .bind(part)
@@ -256,14 +253,14 @@ pub(in crate::store) async fn clean(pg: &mut Pg<'_>, job: Id) -> Result<i64> {
                         WHERE c.job_id = $1 AND c.part = s.part AND c.segment = s.segment AND c.status = 'settled')
                 FOR UPDATE SKIP LOCKED),
             gone AS (
-                DELETE FROM crossdock.staged_records r USING done d
+                DELETE FROM crossdock.staged_pages r USING done d
                 WHERE r.job_id = $1 AND r.part = d.part AND r.segment = d.segment
-                RETURNING r.part, r.segment),
+                RETURNING r.part, r.segment, r.records),
             pages AS (
                 DELETE FROM crossdock.pages p USING done d
                 WHERE p.job_id = $1 AND p.part = d.part AND p.segment = d.segment)
             UPDATE crossdock.segments s SET status = 'cleaned', cleaned_at = clock_timestamp(),
-                cleaned = (SELECT COUNT(*) FROM gone g WHERE g.part = s.part AND g.segment = s.segment)
+                cleaned = (SELECT COALESCE(SUM(g.records), 0) FROM gone g WHERE g.part = s.part AND g.segment = s.segment)
             FROM done d WHERE s.job_id = $1 AND s.part = d.part AND s.segment = d.segment",
         )
         .bind(job)

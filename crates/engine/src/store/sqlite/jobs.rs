@@ -15,9 +15,17 @@ macro_rules! job_columns {
                 (SELECT COALESCE(SUM(p.retries), 0) FROM partitions p WHERE p.job_id = j.id)
                     AS fetch_retries,
                 (SELECT CASE WHEN COUNT(*) = COUNT(p.expected) THEN SUM(p.expected) END FROM partitions p
-                    WHERE p.job_id = j.id AND p.status <> 'left_out') AS expected,
+                    WHERE p.job_id = j.id AND p.status <> 'left_out' AND NOT p.closing) AS expected,
                 (SELECT COUNT(*) FROM partitions p
-                    WHERE p.job_id = j.id AND p.status = 'ended' AND p.records < p.expected) AS short_partitions,
+                    WHERE p.job_id = j.id AND p.status = 'ended' AND p.records < p.expected
+                        -- What came late came with the closing partitions.
+                        AND (p.closing
+                            OR (SELECT SUM(o.expected - o.records) FROM partitions o
+                                WHERE o.job_id = j.id AND NOT o.closing AND o.status = 'ended'
+                                    AND o.records < o.expected)
+                            > (SELECT COALESCE(SUM(k.imported), 0) FROM chunks k
+                                JOIN partitions l ON l.job_id = k.job_id AND l.part = k.part
+                                WHERE k.job_id = j.id AND l.closing))) AS short_partitions,
                 COALESCE(SUM(c.retries), 0) AS chunk_retries,
                 COALESCE(SUM(c.imported), 0) AS imported,
                 COALESCE(SUM(c.updated), 0) AS updated,
@@ -295,9 +303,9 @@ pub(in crate::store) async fn append_reason(conn: &mut SqliteConnection, id: Id,
 
 pub(in crate::store) async fn discard_staged(conn: &mut SqliteConnection, id: Id, limit: i64) -> Result<i64> {
     let done = sqlx::query(
-        "DELETE FROM staged_records WHERE place IN (
+        "DELETE FROM staged_pages WHERE place IN (
             SELECT r.place FROM segments s
-            JOIN staged_records r ON r.place >= s.stage * 16777216 AND r.place < (s.stage + 1) * 16777216
+            JOIN staged_pages r ON r.place >= s.stage * 16777216 AND r.place < (s.stage + 1) * 16777216
             WHERE s.job_id = ?1 AND s.status <> 'cleaned' LIMIT ?2)",
     )
     .bind(id)
@@ -308,6 +316,10 @@ pub(in crate::store) async fn discard_staged(conn: &mut SqliteConnection, id: Id
 }
 
 pub(in crate::store) async fn set_params(conn: &mut SqliteConnection, id: Id, params: &str) -> Result<()> {
-    sqlx::query("UPDATE jobs SET params = ?2 WHERE id = ?1").bind(id).bind(params).execute(&mut *conn).await?;
+    sqlx::query("UPDATE jobs SET params = ?2 WHERE id = ?1")
+        .bind(id)
+        .bind(params)
+        .execute(&mut *conn)
+        .await?;
     Ok(())
 }

@@ -2,10 +2,11 @@ use db::{Id, Result};
 use sqlx::SqliteConnection;
 
 use crate::Position;
-use crate::store::pages::{Commit, FEWER_THAN_COUNTED, RecordRow};
+use crate::staging;
+use crate::store::pages::{BlockRow, Commit, FEWER_THAN_COUNTED};
 use crate::store::small;
 
-/// Places of a segment in `staged_records`: its stage times this, and so many from there.
+/// Places of a segment in `staged_pages`: its stage times this, and so many from there.
 const STAGE: i64 = 16_777_216;
 
 pub(in crate::store) async fn commit(conn: &mut SqliteConnection, page: &Commit) -> Result<bool> {
@@ -93,7 +94,7 @@ async fn insert_segment(conn: &mut SqliteConnection, page: &Commit, count: i32) 
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
             CASE WHEN ?11 THEN 'closed' ELSE 'open' END, CASE WHEN ?11 THEN CAST(unixepoch('subsec') * 1000000 AS INTEGER) END,
             1 + MAX(COALESCE((SELECT MAX(stage) FROM segments), 0),
-                COALESCE((SELECT MAX(place) FROM staged_records) / 16777216, 0)))
+                COALESCE((SELECT MAX(place) FROM staged_pages) / 16777216, 0)))
         ON CONFLICT (job_id, part, segment) DO UPDATE SET
             pages = s.pages + excluded.pages, records = s.records + excluded.records,
             bytes = s.bytes + excluded.bytes, retries = s.retries + excluded.retries,
@@ -130,7 +131,7 @@ async fn insert_segment(conn: &mut SqliteConnection, page: &Commit, count: i32) 
     Ok(stage)
 }
 
-/// One statement for all records: their bytes travel as one blob, from which SQLite cuts each record.
+/// The records of all these pages are one row.
 async fn insert_records(conn: &mut SqliteConnection, page: &Commit, stage: i64) -> Result<()> {
     if page.records.is_empty() {
         return Ok(());
@@ -139,18 +140,13 @@ async fn insert_records(conn: &mut SqliteConnection, page: &Commit, stage: i64) 
         let text = format!("no segment holds more than {STAGE} records");
         return Err(db::Error::Other(sqlx::Error::Protocol(text)));
     }
-    let (blob, rows) = page.packed();
-    sqlx::query(
-        "INSERT INTO staged_records (place, fingerprint, duplicate_of, raw)
-        SELECT ?1 * 16777216 + (r.value ->> 0), unhex(r.value ->> 1), r.value ->> 2,
-            CAST(substr(?2, r.value ->> 3, r.value ->> 4) AS BLOB)
-        FROM jsonb_each(?3) AS r",
-    )
-    .bind(stage)
-    .bind(blob)
-    .bind(rows)
-    .execute(&mut *conn)
-    .await?;
+    sqlx::query("INSERT INTO staged_pages (place, records, block) VALUES (?1 * 16777216 + ?2, ?3, ?4)")
+        .bind(stage)
+        .bind(page.staged_before)
+        .bind(small(page.records.len()))
+        .bind(staging::pack(&page.records))
+        .execute(&mut *conn)
+        .await?;
     Ok(())
 }
 
@@ -184,7 +180,7 @@ pub(in crate::store) async fn resume(
     job: Id,
     part: i32,
     segment: i32,
-) -> Result<(Vec<String>, Vec<Vec<u8>>)> {
+) -> Result<(Vec<String>, Vec<BlockRow>)> {
     let visited = sqlx::query_scalar(
         "SELECT position FROM pages WHERE job_id = ?1 AND part = ?2 AND segment = ?3 ORDER BY page",
     )
@@ -193,9 +189,9 @@ pub(in crate::store) async fn resume(
     .bind(segment)
     .fetch_all(&mut *conn)
     .await?;
-    let fingerprints = sqlx::query_scalar(
-        "SELECT r.fingerprint FROM segments s
-            JOIN staged_records r ON r.place >= s.stage * 16777216 AND r.place < (s.stage + 1) * 16777216
+    let blocks = sqlx::query_as(
+        "SELECT r.place - s.stage * 16777216, r.block FROM segments s
+            JOIN staged_pages r ON r.place >= s.stage * 16777216 AND r.place < (s.stage + 1) * 16777216
             WHERE s.job_id = ?1 AND s.part = ?2 AND s.segment = ?3 ORDER BY r.place",
     )
     .bind(job)
@@ -203,7 +199,7 @@ pub(in crate::store) async fn resume(
     .bind(segment)
     .fetch_all(&mut *conn)
     .await?;
-    Ok((visited, fingerprints))
+    Ok((visited, blocks))
 }
 
 pub(in crate::store) async fn backlog(conn: &mut SqliteConnection, job: Id) -> Result<(i64, i64)> {
@@ -223,10 +219,11 @@ pub(in crate::store) async fn records(
     segment: i32,
     first: i32,
     end: i32,
-) -> Result<Vec<RecordRow>> {
+) -> Result<Vec<BlockRow>> {
     Ok(sqlx::query_as(
-        "SELECT r.place - s.stage * 16777216 AS ordinal, r.fingerprint, r.duplicate_of, r.raw FROM segments s
-            JOIN staged_records r ON r.place >= s.stage * 16777216 + ?4 AND r.place < s.stage * 16777216 + ?5
+        "SELECT r.place - s.stage * 16777216, r.block FROM segments s
+            JOIN staged_pages r ON r.place < s.stage * 16777216 + ?5 AND r.place >= s.stage * 16777216
+                AND r.place >= COALESCE((SELECT MAX(place) FROM staged_pages WHERE place <= s.stage * 16777216 + ?4), 0)
             WHERE s.job_id = ?1 AND s.part = ?2 AND s.segment = ?3 ORDER BY r.place",
     )
     .bind(job)
@@ -263,11 +260,11 @@ pub(in crate::store) async fn clean(conn: &mut SqliteConnection, job: Id) -> Res
     .fetch_all(&mut *conn)
     .await?;
     for (part, segment, stage) in &done {
-        let gone = sqlx::query(
-            "DELETE FROM staged_records WHERE place >= ?1 * 16777216 AND place < (?1 + 1) * 16777216",
+        let gone: Vec<i64> = sqlx::query_scalar(
+            "DELETE FROM staged_pages WHERE place >= ?1 * 16777216 AND place < (?1 + 1) * 16777216 RETURNING records",
         )
         .bind(stage)
-        .execute(&mut *conn)
+        .fetch_all(&mut *conn)
         .await?;
         sqlx::query("DELETE FROM pages WHERE job_id = ?1 AND part = ?2 AND segment = ?3")
             .bind(job)
@@ -283,7 +280,7 @@ pub(in crate::store) async fn clean(conn: &mut SqliteConnection, job: Id) -> Res
         .bind(job)
         .bind(part)
         .bind(segment)
-        .bind(i64::try_from(gone.rows_affected()).unwrap_or(i64::MAX))
+        .bind(gone.iter().sum::<i64>())
         .execute(&mut *conn)
         .await?;
     }

@@ -294,10 +294,10 @@ impl Bench {
         let job_id = id.0.get();
         let staged = match self.database.kind() {
             db::Kind::Postgres => {
-                format!("SELECT COUNT(*) FROM crossdock.staged_records WHERE job_id = {job_id}")
+                format!("SELECT COUNT(*) FROM crossdock.staged_pages WHERE job_id = {job_id}")
             }
             db::Kind::Sqlite => format!(
-                "SELECT COUNT(*) FROM staged_records r JOIN segments s ON s.stage = r.place / 16777216
+                "SELECT COUNT(*) FROM staged_pages r JOIN segments s ON s.stage = r.place / 16777216
                 WHERE s.job_id = {job_id}"
             ),
         };

@@ -60,6 +60,8 @@ pub(crate) struct Script {
     strict: Mutex<bool>,
     /// The first partition is named twice.
     alike: bool,
+    /// The last partition comes after all others.
+    closing: bool,
     /// How many records each partition is said to have beforehand, if not as many as it has.
     beforehand: Option<Option<i64>>,
     /// What pages say of the number of records, by partition and page.
@@ -127,9 +129,21 @@ impl Script {
             generation: AtomicUsize::new(0),
             strict: Mutex::new(false),
             alike: false,
+            closing: false,
             beforehand: None,
             totals: Mutex::default(),
         }
+    }
+
+    /// The last partition comes after all others.
+    pub(crate) fn closing(mut self) -> Self {
+        self.closing = true;
+        self
+    }
+
+    /// The partitions asked so far, in order.
+    pub(crate) fn asked_parts(&self) -> Vec<usize> {
+        self.asked.lock().iter().map(|(part, _)| *part).collect()
     }
 
     /// Says this of the number of records beforehand, of every partition.
@@ -276,6 +290,7 @@ impl Source for Script {
                     .beforehand
                     .unwrap_or_else(|| Some(parts[part].iter().map(|page| page.records.len() as i64).sum())),
                 left_out: None,
+                closing: self.closing && part == parts.len() - 1,
             })
             .collect())
     }
