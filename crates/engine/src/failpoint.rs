@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
 
-/// Every point, so that a crash run can visit all and complain about one that is never passed.
+/// Every point, so that a crash run can visit all and complain about one that is never passed. Those of `certify` are passed
+/// by kinds that keep a certificate.
 pub const POINTS: &[&str] = &[
     "lease.before_commit",
     "lease.after_commit",
@@ -31,6 +32,8 @@ pub const POINTS: &[&str] = &[
     "run.boundary",
     "state.before_commit",
     "state.after_commit",
+    "certify.before_commit",
+    "certify.after_commit",
     "complete.before_commit",
     "complete.after_commit",
 ];

@@ -1,8 +1,10 @@
 //! Making and finding ledger jobs.
 
-use db::{Conn, Database, Id, Timestamp};
+use std::time::Duration;
+
+use db::{Conn, Database, Id, Timestamp, Tx};
 use engine::store::jobs;
-use engine::{Certified, Job, JobId, Mode, NewJob};
+use engine::{Certified, Job, JobId, Mode, NewJob, failpoint};
 use sqlx::postgres::PgConnection;
 
 use crate::certificate::{self, Certificate};
@@ -12,6 +14,9 @@ use crate::preview::Plan;
 use crate::rules::Rules;
 use crate::sql::{self, Shape};
 use crate::store::{self, LedgerJob};
+
+/// How often a process that certifies a job says that it is alive: more often than any limit of idle transactions.
+const ALIVE_EVERY: Duration = Duration::from_millis(500);
 
 /// Why a job cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -219,8 +224,6 @@ impl Ledgers {
     pub(crate) async fn settle(&self, id: JobId) -> Result<Certified, Error> {
         let mut tx = self.database.begin().await?;
         let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
-        // The certificate takes long; nothing else is done in this transaction meanwhile.
-        sqlx::raw_sql("SET LOCAL idle_in_transaction_session_timeout = 0").execute(&mut *pg.conn).await?;
         let mine: Option<Id> = sqlx::query_scalar(
             "SELECT job_id FROM crossdock.ledger_jobs WHERE job_id = $1 FOR NO KEY UPDATE SKIP LOCKED",
         )
@@ -232,7 +235,7 @@ impl Ledgers {
             tx.rollback().await?;
             return Ok(Certified::NotNow);
         }
-        let certificate = self.verify(id).await?;
+        let certificate = self.verify_beside(&mut tx, id).await?;
         let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
         sqlx::query("UPDATE crossdock.ledger_jobs SET certificate = $2::jsonb WHERE job_id = $1")
             .persistent(false)
@@ -240,12 +243,31 @@ impl Ledgers {
             .bind(serde_json::to_string(&certificate).expect("a certificate is JSON"))
             .execute(&mut *pg.conn)
             .await?;
+        failpoint::pass("certify.before_commit");
         tx.commit().await?;
+        failpoint::pass("certify.after_commit");
         Ok(if certificate.holds {
             Certified::Holds
         } else {
             Certified::Fails(format!("the certificate does not hold: {}", certificate.failings.join("; ")))
         })
+    }
+}
+
+impl Ledgers {
+    /// [`Ledgers::verify`], while a transaction waits for it and says now and then that this process is alive: if it
+    /// freezes, the server ends the transaction, and another process may certify the job.
+    async fn verify_beside(&self, tx: &mut Tx, id: JobId) -> Result<Certificate, Error> {
+        let verifying = self.verify(id);
+        tokio::pin!(verifying);
+        loop {
+            tokio::select! {
+                certificate = &mut verifying => return certificate,
+                () = tokio::time::sleep(ALIVE_EVERY) => {}
+            }
+            let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
+            sqlx::raw_sql("SELECT 1").execute(&mut *pg.conn).await?;
+        }
     }
 }
 

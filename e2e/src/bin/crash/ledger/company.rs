@@ -16,6 +16,8 @@ pub(super) struct Company<'c> {
     /// The process that ends with the job.
     pub(super) main: Player,
     pub(super) others: Vec<Player>,
+    /// Others may abort, at their end too.
+    armed: bool,
 }
 
 impl<'c> Company<'c> {
@@ -35,7 +37,8 @@ impl<'c> Company<'c> {
         for role in &ROLES[1..processes] {
             others.push(cast.start(*role, failpoint(*role))?);
         }
-        Ok(Self { cast, main: cast.start(Role::Fetcher, failpoint(Role::Fetcher))?, others })
+        let main = cast.start(Role::Fetcher, failpoint(Role::Fetcher))?;
+        Ok(Self { cast, main, others, armed: armed.is_some() })
     }
 
     /// Waits for the end of the job; one that does not end as it should is an error.
@@ -87,11 +90,12 @@ impl<'c> Company<'c> {
     /// SIGTERM to the others, which must end well.
     pub(super) async fn dismiss(self) -> anyhow::Result<()> {
         for mut player in self.others {
-            if player.running.ended()?.is_some() {
-                bail!("a {} ended by itself", player.role);
-            }
-            let ending = player.running.terminate().await?;
-            if ending != Ending::Done {
+            let ending = match player.running.ended()? {
+                Some(ending) if !self.armed => bail!("a {} ended by itself with {ending:?}", player.role),
+                Some(ending) => ending,
+                None => player.running.terminate().await?,
+            };
+            if !(ending == Ending::Done || self.armed && ending == Ending::Aborted) {
                 bail!("asked to stop, a {} ended with {ending:?}", player.role);
             }
         }

@@ -22,7 +22,7 @@ use crate::run::World;
 /// A ledger's run ends after a million records; the imports visit it.
 pub(crate) const NOT_PASSED: &[&str] = &["run.boundary"];
 /// Passed by whoever comes first.
-const ANYBODYS: &[&str] = &["clean.", "state.", "complete."];
+pub(super) const ANYBODYS: &[&str] = &["clean.", "state.", "certify.", "complete."];
 /// Passed by every process that works on chunks.
 const WORKERS: &[&str] = &["attempt.", "chunk."];
 /// Inside a transaction, at which a frozen process holds locks; and the one with which a fetcher has only its lease.
@@ -35,6 +35,8 @@ const FREEZES: &[(Role, &str, u64)] = &[
     (Role::Fetcher, "chunk.after_write", 1),
     (Role::Fetcher, "attempt.before_commit", 2),
     (Role::Fetcher, "state.before_commit", 1),
+    (Role::Fetcher, "certify.before_commit", 1),
+    (Role::Fetcher, "complete.before_commit", 1),
     (Role::Worker, "attempt.before_commit", 1),
     (Role::Worker, "chunk.after_write", 2),
     (Role::Worker, "chunk.before_write", 1),

@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 
 pub(crate) use case::Case;
 use compare::TruthRow;
-pub(crate) use plan::{observe, plan};
+pub(crate) use plan::{NOT_PASSED, observe, plan};
 pub(crate) use play::play;
 pub(crate) use simulator::Account;
 use simulator::Simulator;
