@@ -7,6 +7,7 @@ mod cases;
 mod cases_source;
 mod certificate;
 mod export;
+mod guarantees;
 mod mutations;
 mod outcomes;
 mod plan;
