@@ -44,7 +44,7 @@ impl Source for Maker {
     }
 
     async fn partitions(&self) -> Result<Vec<PartitionSpec>, SourceError> {
-        Ok(vec![PartitionSpec { key: "all".into(), expected: None, left_out: None }])
+        Ok(vec![PartitionSpec { key: "all".into(), expected: None, left_out: None, closing: false }])
     }
 
     async fn page(&self, _partition: &PartitionSpec, at: &Position) -> Result<Page, SourceError> {

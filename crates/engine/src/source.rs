@@ -32,6 +32,10 @@ pub struct PartitionSpec {
     /// Why nothing of it is fetched, where the source or the job's filter leaves it out: listed, so that nobody takes it
     /// for moved.
     pub left_out: Option<String>,
+    /// Whether it looks once more at what other partitions hold, for records that came late. It is fetched when all the
+    /// others have ended and, unless the job stages everything first, are processed; what it imports counts against
+    /// what they lack of the source's count, and its own count is not the job's.
+    pub closing: bool,
 }
 
 /// The largest count that is believed: sums over partitions stay within 64 bits.

@@ -38,6 +38,12 @@ pub const ROOM: Room = db::room!(
             sqlite: include_str!("../../migrations/0002_rests.sqlite.sql"),
             postgres: include_str!("../../migrations/0002_rests.postgres.sql"),
         },
+        Migration {
+            version: 3,
+            name: "partitions that look once more at the end",
+            sqlite: include_str!("../../migrations/0003_closing.sqlite.sql"),
+            postgres: include_str!("../../migrations/0003_closing.postgres.sql"),
+        },
     ]
 );
 

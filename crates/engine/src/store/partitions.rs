@@ -8,6 +8,9 @@ use super::{postgres::partitions as postgres, sqlite::partitions as sqlite};
 use crate::position::PositionError;
 use crate::{JobId, PartitionSpec, Position};
 
+/// Why a partition that comes after all others is broken.
+pub(super) const OTHERS_BROKEN: &str = "it comes after all the others, and one of them is broken";
+
 /// The durable position of a partition, as stored.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Checkpoint {
@@ -17,6 +20,8 @@ pub struct Checkpoint {
     pub key: String,
     /// How many records the source counts in it, where it says so.
     pub expected: Option<i64>,
+    /// Whether it is fetched when all the others have ended.
+    pub closing: bool,
     /// Raised whenever a fetcher takes over.
     pub epoch: i64,
     /// Number of the open segment.
@@ -42,7 +47,12 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// The partition as its source named it.
     pub fn spec(&self) -> PartitionSpec {
-        PartitionSpec { key: self.key.clone(), expected: self.expected, left_out: None }
+        PartitionSpec {
+            key: self.key.clone(),
+            expected: self.expected,
+            left_out: None,
+            closing: self.closing,
+        }
     }
 
     /// Where the next page begins.
@@ -55,14 +65,15 @@ impl Checkpoint {
 pub async fn insert(conn: Conn<'_>, id: JobId, specs: &[PartitionSpec]) -> Result<()> {
     let row = |(part, spec): (usize, &PartitionSpec)| {
         let status = if spec.left_out.is_some() { "left_out" } else { "fetching" };
-        (part, spec.key.clone(), spec.counted(), status, spec.left_out.clone())
+        (part, spec.key.clone(), spec.counted(), status, spec.left_out.clone(), spec.closing)
     };
     let rows: Vec<_> = specs.iter().enumerate().map(row).collect();
     let rows = serde_json::to_string(&rows).expect("numbers and texts are JSON");
     db::dispatch!(conn, insert(id.0, &rows))
 }
 
-/// Takes the lease of the lowest partition that has not ended and whose lease is free; raises its epoch.
+/// Takes the lease of the lowest partition that has not ended and whose lease is free; raises its epoch. One that closes
+/// the job is none until the others have ended and, where records are processed while others are fetched, no chunk is left.
 ///
 /// With `one_by_one`, only the very lowest partition that has not ended is looked at. With `alone`, the caller is the
 /// only runner there can be (it holds the runner lock), so a lease that still runs belongs to a dead process. `busy`
@@ -133,7 +144,8 @@ pub async fn list(conn: Conn<'_>, id: JobId) -> Result<Vec<State>> {
     db::dispatch!(conn, list(id.0))
 }
 
-/// Gives a partition up until the job is resumed, if the epoch is still the holder's; the others go on.
+/// Gives a partition up until the job is resumed, if the epoch is still the holder's; the others go on. Those that come
+/// after all others are given up with it.
 pub async fn break_off(conn: Conn<'_>, id: JobId, part: i32, epoch: i64, reason: &str) -> Result<()> {
     db::dispatch!(conn, break_off(id.0, part, epoch, reason))
 }

@@ -57,7 +57,7 @@ impl Source for TestSource {
     }
 
     async fn partitions(&self) -> Result<Vec<PartitionSpec>, SourceError> {
-        Ok(vec![PartitionSpec { key: "all".into(), expected: Some(3), left_out: None }])
+        Ok(vec![PartitionSpec { key: "all".into(), expected: Some(3), left_out: None, closing: false }])
     }
 
     async fn page(&self, _partition: &PartitionSpec, at: &Position) -> Result<Page, SourceError> {

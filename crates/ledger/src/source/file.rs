@@ -148,7 +148,7 @@ impl Source for FileSource {
     }
 
     async fn partitions(&self) -> Result<Vec<PartitionSpec>, SourceError> {
-        Ok(vec![PartitionSpec { key: self.path.display().to_string(), expected: None, left_out: None }])
+        Ok(vec![PartitionSpec { key: self.path.display().to_string(), expected: None, left_out: None, closing: false }])
     }
 
     async fn page(&self, _partition: &PartitionSpec, at: &Position) -> Result<Page, SourceError> {

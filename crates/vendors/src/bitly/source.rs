@@ -255,7 +255,12 @@ impl Source for Bitly {
         };
         Ok(groups
             .iter()
-            .map(|group| PartitionSpec { key: group.guid.clone(), expected: None, left_out: left_out(group) })
+            .map(|group| PartitionSpec {
+                key: group.guid.clone(),
+                expected: None,
+                left_out: left_out(group),
+                closing: false,
+            })
             .collect())
     }
 

@@ -62,6 +62,7 @@ impl Walked {
             key: self.server.account().default_group().guid.clone(),
             expected: None,
             left_out: None,
+            closing: false,
         }
     }
 
@@ -276,8 +277,12 @@ async fn f83_a_token_replaced_during_a_wait_is_the_one_that_is_sent_after_it() {
     let mut options = BitlyOptions::new(secret);
     options.base_url = server.base_url();
     let bitly = Bitly::new(options, surroundings).unwrap();
-    let partition =
-        PartitionSpec { key: server.account().default_group().guid.clone(), expected: None, left_out: None };
+    let partition = PartitionSpec {
+        key: server.account().default_group().guid.clone(),
+        expected: None,
+        left_out: None,
+        closing: false,
+    };
     let first = bitly.page(&partition, &Position::Beginning).await.unwrap();
     let second = bitly.page(&partition, &first.next).await.unwrap();
     assert_eq!((second.records.len(), second.retries), (100, 1));
@@ -290,7 +295,8 @@ async fn a_wrong_group_is_named_with_the_groups_there_are() {
     let inactive =
         walked.server.account().groups().iter().find(|group| !group.is_active).unwrap().guid.clone();
     let walked = walked.group("Bwrong00000");
-    let partition = PartitionSpec { key: "Bwrong00000".to_owned(), expected: None, left_out: None };
+    let partition =
+        PartitionSpec { key: "Bwrong00000".to_owned(), expected: None, left_out: None, closing: false };
     for error in [
         walked.bitly.partitions().await.unwrap_err(),
         walked.bitly.page(&partition, &Position::Beginning).await.unwrap_err(),
@@ -298,7 +304,8 @@ async fn a_wrong_group_is_named_with_the_groups_there_are() {
         let SourceError::Refused(text) = error else { panic!("{error:?}") };
         assert!(text.contains("Bwrong00000") && text.contains(&right) && text.contains(&inactive), "{text}");
     }
-    let strange = PartitionSpec { key: "../user?x=#/é".to_owned(), expected: None, left_out: None };
+    let strange =
+        PartitionSpec { key: "../user?x=#/é".to_owned(), expected: None, left_out: None, closing: false };
     assert!(matches!(walked.bitly.page(&strange, &Position::Beginning).await, Err(SourceError::Refused(_))));
     let walked = walked.group(&inactive);
     let SourceError::Refused(text) = walked.bitly.partitions().await.unwrap_err() else { panic!("refused") };
@@ -320,7 +327,7 @@ async fn all_active_groups_are_walked_in_a_fixed_order_and_one_can_be_chosen() {
     let walked = walked.group(&format!(" {chosen} "));
     let groups = walked.bitly.partitions().await.unwrap();
     let (left, partitions): (Vec<_>, Vec<_>) = groups.into_iter().partition(|group| group.left_out.is_some());
-    assert_eq!(partitions, [PartitionSpec { key: chosen, expected: None, left_out: None }]);
+    assert_eq!(partitions, [PartitionSpec { key: chosen, expected: None, left_out: None, closing: false }]);
     assert_eq!(
         left.iter().filter(|group| group.left_out.as_deref().unwrap().ends_with("was not chosen")).count(),
         3

@@ -31,7 +31,7 @@ async fn bitly(answers: Vec<Canned>) -> (Server, TestClock, Bitly) {
 
 async fn page_at(answers: Vec<Canned>, at: &Position) -> (Result<Page, SourceError>, u64) {
     let (_server, clock, bitly) = bitly(answers).await;
-    let partition = PartitionSpec { key: "B1".to_owned(), expected: None, left_out: None };
+    let partition = PartitionSpec { key: "B1".to_owned(), expected: None, left_out: None, closing: false };
     (bitly.page(&partition, at).await, clock.elapsed().as_secs())
 }
 

@@ -3,12 +3,13 @@ use std::time::Duration;
 use db::{Id, Result};
 use sqlx::SqliteConnection;
 
-use crate::store::partitions::{Checkpoint, Progress, State};
+use crate::store::partitions::{Checkpoint, OTHERS_BROKEN, Progress, State};
 
 pub(in crate::store) async fn insert(conn: &mut SqliteConnection, id: Id, rows: &str) -> Result<()> {
     sqlx::query(
-        "INSERT INTO partitions (job_id, part, key, expected, status, reason)
-        SELECT ?1, (row.value ->> 0), row.value ->> 1, (row.value ->> 2), row.value ->> 3, row.value ->> 4
+        "INSERT INTO partitions (job_id, part, key, expected, status, reason, closing)
+        SELECT ?1, (row.value ->> 0), row.value ->> 1, (row.value ->> 2), row.value ->> 3, row.value ->> 4,
+            row.value ->> 5
         FROM json_each(?2) AS row",
     )
     .bind(id)
@@ -37,12 +38,17 @@ pub(in crate::store) async fn take(
                     AND c.part NOT IN (SELECT value FROM json_each(?6))
                     AND (c.lease_until IS NULL OR c.lease_until < CAST(unixepoch('subsec') * 1000000 AS INTEGER)
                         OR c.holder = ?2 OR ?5)
+                    AND (NOT c.closing OR (
+                        NOT EXISTS (SELECT 1 FROM partitions b
+                            WHERE b.job_id = ?1 AND NOT b.closing AND b.status = 'fetching')
+                        AND NOT EXISTS (SELECT 1 FROM jobs j JOIN chunks k ON k.job_id = j.id
+                            WHERE j.id = ?1 AND j.mode = 'stream' AND k.status = 'ready')))
                     AND (NOT ?4 OR NOT EXISTS (
                         SELECT 1 FROM partitions b
                         WHERE b.job_id = ?1 AND b.status = 'fetching' AND b.part < c.part))
                 ORDER BY c.part LIMIT 1)
-            RETURNING part, key, expected, epoch, segment, anchor, position, staged, chunked, pages, run, run_records,
-                run_started_at",
+            RETURNING part, key, expected, closing, epoch, segment, anchor, position, staged, chunked, pages, run,
+                run_records, run_started_at",
         )
         .bind(id)
         .bind(holder)
@@ -67,6 +73,11 @@ pub(in crate::store) async fn any_free(
             WHERE c.job_id = ?1 AND c.status = 'fetching' AND c.part NOT IN (SELECT value FROM json_each(?5))
                 AND (c.lease_until IS NULL OR c.lease_until < CAST(unixepoch('subsec') * 1000000 AS INTEGER)
                     OR c.holder = ?2 OR ?4)
+                AND (NOT c.closing OR (
+                    NOT EXISTS (SELECT 1 FROM partitions b
+                        WHERE b.job_id = ?1 AND NOT b.closing AND b.status = 'fetching')
+                    AND NOT EXISTS (SELECT 1 FROM jobs j JOIN chunks k ON k.job_id = j.id
+                        WHERE j.id = ?1 AND j.mode = 'stream' AND k.status = 'ready')))
                 AND (NOT ?3 OR NOT EXISTS (
                     SELECT 1 FROM partitions b
                     WHERE b.job_id = ?1 AND b.status = 'fetching' AND b.part < c.part)))",
@@ -127,7 +138,11 @@ pub(in crate::store) async fn any_unheld(
         "SELECT EXISTS (SELECT 1 FROM partitions WHERE job_id = ?1 AND status = 'fetching')
                 AND NOT EXISTS (SELECT 1 FROM partitions
                     WHERE job_id = ?1 AND status = 'fetching'
-                        AND lease_until >= CAST(unixepoch('subsec') * 1000000 AS INTEGER) - ?2)",
+                        AND (lease_until >= CAST(unixepoch('subsec') * 1000000 AS INTEGER) - ?2
+                            -- It could be taken only when the last chunk was settled.
+                            OR closing AND lease_until IS NULL AND EXISTS (SELECT 1 FROM chunks
+                                WHERE job_id = ?1
+                                    AND settled_at >= CAST(unixepoch('subsec') * 1000000 AS INTEGER) - ?2)))",
     )
     .bind(id)
     .bind(i64::try_from(grace.as_micros()).unwrap_or(i64::MAX))
@@ -176,6 +191,17 @@ pub(in crate::store) async fn break_off(
     .bind(part)
     .bind(epoch)
     .bind(reason)
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query(
+        "UPDATE partitions SET status = 'broken', reason = ?3
+        WHERE job_id = ?1 AND closing AND status = 'fetching' AND EXISTS (
+            SELECT 1 FROM partitions p
+            WHERE p.job_id = ?1 AND p.part = ?2 AND p.status = 'broken' AND NOT p.closing)",
+    )
+    .bind(id)
+    .bind(part)
+    .bind(OTHERS_BROKEN)
     .execute(&mut *conn)
     .await?;
     Ok(())

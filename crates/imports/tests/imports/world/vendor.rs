@@ -165,7 +165,12 @@ impl Source for TestSource {
 
     async fn partitions(&self) -> Result<Vec<PartitionSpec>, SourceError> {
         let expected = i64::try_from(self.account.raw.lock().unwrap().len()).unwrap();
-        Ok(vec![PartitionSpec { key: "all".into(), expected: Some(expected), left_out: None }])
+        Ok(vec![PartitionSpec {
+            key: "all".into(),
+            expected: Some(expected),
+            left_out: None,
+            closing: false,
+        }])
     }
 
     async fn page(&self, _partition: &PartitionSpec, at: &Position) -> Result<Page, SourceError> {
