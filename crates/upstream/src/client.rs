@@ -45,6 +45,11 @@ pub(crate) struct Shared {
 }
 
 impl Client {
+    /// What time it is by the clock that its waits follow.
+    pub fn now(&self) -> std::time::SystemTime {
+        self.shared.clock.now()
+    }
+
     /// Begins a client of the API below `base`; only this origin will ever be asked.
     pub fn builder(base: Url) -> Builder {
         Builder {

@@ -35,6 +35,8 @@ pub(super) struct Source {
     pub(super) auth: Option<Spanned<Auth>>,
     pub(super) pace: Option<Pace>,
     pub(super) partitions: Option<Spanned<Partitions>>,
+    pub(super) until: Option<Spanned<Until>>,
+    pub(super) sweep: Option<Spanned<Sweep>>,
     #[serde(default)]
     pub(super) errors: Vec<Spanned<ErrorRule>>,
 }
@@ -93,6 +95,20 @@ pub(super) struct Partitions {
     pub(super) kind: Option<String>,
     pub(super) parts: Option<u32>,
     pub(super) side_by_side: Option<usize>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Until {
+    pub(super) param: Option<String>,
+    pub(super) lag: Spanned<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sweep {
+    pub(super) param: Option<String>,
+    pub(super) back: Spanned<toml::Value>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -112,6 +112,10 @@ pub struct HttpSource {
     pub partitions: Partitions,
     /// Partitions fetched side by side.
     pub side_by_side: usize,
+    /// How old a record must be to be taken.
+    pub until: Option<Until>,
+    /// What is looked at once more when all is fetched.
+    pub sweep: Option<Sweep>,
     /// What answers mean beyond their status.
     pub errors: Vec<ErrorRule>,
 }
@@ -204,8 +208,45 @@ pub enum Partitions {
         from_param: String,
         /// The parameter of the first value behind it.
         to_param: String,
+        /// Ranges of what.
+        kind: RangeKind,
         /// The ranges.
         ranges: Vec<(String, String)>,
+    },
+}
+
+/// What ranges are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RangeKind {
+    /// Times.
+    Time,
+    /// Whole numbers.
+    Id,
+}
+
+/// How old a record must be to be taken: records that are younger may not all be there yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Until {
+    /// The parameter that takes the time before which records are asked for; none where ranges of times have one.
+    pub param: Option<String>,
+    /// How long before the job's beginning that is.
+    pub lag: Duration,
+}
+
+/// What is looked at once more when all is fetched, for records that came late.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sweep {
+    /// The last stretch of time.
+    Time {
+        /// The parameter that takes its beginning; none where ranges of times have one.
+        param: Option<String>,
+        /// How long it is.
+        back: Duration,
+    },
+    /// The last ids of ranges of ids.
+    Ids {
+        /// How many.
+        back: i64,
     },
 }
 

@@ -8,7 +8,7 @@ use super::file;
 use super::reader::Reader;
 use super::{
     Auth, AuthKind, ErrorRule, HttpSource, Meaning, Next, PIPELINE, Pace, Paging, Partitions, Problem,
-    SecretFrom, Source,
+    RangeKind, SecretFrom, Source, Sweep, Until,
 };
 use crate::field::instant;
 use crate::pointer::Pointer;
@@ -22,10 +22,12 @@ impl Reader<'_> {
                     || source.paging.is_some()
                     || source.auth.is_some()
                     || source.partitions.is_some()
+                    || source.until.is_some()
+                    || source.sweep.is_some()
                 {
                     self.problem(
                         path,
-                        "a file has no pages: `records`, `paging`, `auth` and `partitions` belong to a `url`",
+                        "a file has no pages: `records`, `paging`, `auth`, `partitions`, `until` and `sweep` belong to a `url`",
                     );
                 }
                 Source::File { path: path.get_ref().clone() }
@@ -96,6 +98,8 @@ impl Reader<'_> {
             Some(partitions) => self.partitions(&partitions),
             None => (Partitions::One, 1),
         };
+        let until = source.until.and_then(|until| self.until(&until, &partitions));
+        let sweep = source.sweep.and_then(|sweep| self.sweep(&sweep, &partitions));
         let errors = source.errors.iter().filter_map(|rule| self.error_rule(rule)).collect();
         Source::Http(Box::new(HttpSource {
             url: url.into_inner(),
@@ -112,6 +116,8 @@ impl Reader<'_> {
             }),
             partitions,
             side_by_side,
+            until,
+            sweep,
             errors,
         }))
     }
@@ -214,9 +220,12 @@ impl Reader<'_> {
                 parts: Some(parts),
                 ..
             } => match ranges(kind, from, to, *parts) {
-                Ok(ranges) => {
-                    Partitions::Ranges { from_param: from_param.clone(), to_param: to_param.clone(), ranges }
-                }
+                Ok(ranges) => Partitions::Ranges {
+                    from_param: from_param.clone(),
+                    to_param: to_param.clone(),
+                    kind: if kind == "id" { RangeKind::Id } else { RangeKind::Time },
+                    ranges,
+                },
                 Err(why) => {
                     self.problem(partitions, why);
                     Partitions::One
@@ -228,6 +237,69 @@ impl Reader<'_> {
             }
         };
         (found, declared.side_by_side.unwrap_or(4).clamp(1, 64))
+    }
+
+    fn until(&mut self, until: &Spanned<file::Until>, partitions: &Partitions) -> Option<Until> {
+        let declared = until.get_ref();
+        let lag = self.duration(&declared.lag, declared.lag.get_ref())?;
+        self.bound_param(until, declared.param.as_ref(), partitions)?;
+        Some(Until { param: declared.param.clone(), lag })
+    }
+
+    fn sweep(&mut self, sweep: &Spanned<file::Sweep>, partitions: &Partitions) -> Option<Sweep> {
+        let declared = sweep.get_ref();
+        let of_ids = matches!(partitions, Partitions::Ranges { kind: RangeKind::Id, .. });
+        match (declared.back.get_ref(), &declared.param) {
+            (toml::Value::Integer(back), None) if of_ids && *back > 0 => Some(Sweep::Ids { back: *back }),
+            (toml::Value::String(text), param) if !of_ids || param.is_some() => {
+                let back = self.duration(&declared.back, text)?;
+                self.bound_param(sweep, param.as_ref(), partitions)?;
+                if of_ids {
+                    self.problem(sweep, "ranges of ids are swept by ids: `back` is a number of them");
+                    return None;
+                }
+                Some(Sweep::Time { param: param.clone(), back })
+            }
+            _ => {
+                self.problem(
+                    &declared.back,
+                    "`back` is a time such as \"1h\", or a number of ids where partitions are ranges of ids",
+                );
+                None
+            }
+        }
+    }
+
+    /// Ranges of times have parameters for their bounds; other partitions need one.
+    fn bound_param<T>(
+        &mut self,
+        at: &Spanned<T>,
+        param: Option<&String>,
+        partitions: &Partitions,
+    ) -> Option<()> {
+        let has_bounds = matches!(partitions, Partitions::Ranges { kind: RangeKind::Time, .. });
+        match (has_bounds, param) {
+            (true, None) | (false, Some(_)) => Some(()),
+            (true, Some(_)) => {
+                self.problem(
+                    at,
+                    "the ranges of [source.partitions] have parameters for their bounds: no `param` here",
+                );
+                None
+            }
+            (false, None) => {
+                self.problem(at, "`param` is missing: the parameter that takes the time");
+                None
+            }
+        }
+    }
+
+    fn duration<T>(&mut self, at: &Spanned<T>, text: &str) -> Option<Duration> {
+        let found = duration(text);
+        if found.is_none() {
+            self.problem(at, format!("\"{text}\" is no time such as \"90s\", \"10m\", \"1h\" or \"2d\""));
+        }
+        found
     }
 
     fn error_rule(&mut self, rule: &Spanned<file::ErrorRule>) -> Option<ErrorRule> {
@@ -266,6 +338,23 @@ impl Reader<'_> {
         }
         Some(ErrorRule { status: declared.status, body, means })
     }
+}
+
+/// A time such as `90s`, `10m`, `1h` or `2d`, of at most ten years.
+fn duration(text: &str) -> Option<Duration> {
+    const MAX_SECONDS: u64 = 10 * 366 * 86_400;
+    let unit = text.chars().last()?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => return None,
+    };
+    let number = &text[..text.len() - unit.len_utf8()];
+    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = digits.then(|| number.parse().ok()).flatten()?;
+    number.checked_mul(seconds).filter(|seconds| (1..=MAX_SECONDS).contains(seconds)).map(Duration::from_secs)
 }
 
 /// Half-open ranges of about the same width.

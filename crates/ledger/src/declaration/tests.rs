@@ -118,6 +118,25 @@ fn what_is_wrong_is_told_with_its_line() {
         ),
         (
             "[record]",
+            "[source.until]\nparam = \"to\"\nlag = \"10 m\"\n[record]",
+            "pipeline.toml:11: \"10 m\" is no time such as \"90s\", \"10m\"",
+        ),
+        ("[record]", "[source.until]\nlag = \"10m\"\n[record]", "`param` is missing"),
+        ("[record]", "[source.sweep]\nparam = \"from\"\nback = 7\n[record]", "`back` is a time such as"),
+        (
+            "[record]",
+            "[source.sweep]\nparam = \"from\"\nback = \"1h\"\n[source.partitions]\nfrom_param = \"a\"\nto_param = \"b\"\n\
+             kind = \"id\"\nfrom = \"0\"\nto = \"9\"\nparts = 2\n[record]",
+            "ranges of ids are swept by ids",
+        ),
+        (
+            "[record]",
+            "[source.until]\nparam = \"to\"\nlag = \"1h\"\n[source.partitions]\nfrom_param = \"a\"\nto_param = \"b\"\n\
+             kind = \"time\"\nfrom = \"2024-01-01T00:00:00Z\"\nto = \"2024-01-02T00:00:00Z\"\nparts = 2\n[record]",
+            "have parameters for their bounds",
+        ),
+        (
+            "[record]",
             "[[source.errors]]\nmeans = \"oops\"\nstatus = 400\n[record]",
             "\"oops\" means nothing here",
         ),

@@ -10,8 +10,9 @@ use time::OffsetDateTime;
 use upstream::{Answer, Classify, Client, Options, Reply, Request, Url, Verdict};
 
 use super::page::{PageError, Wanted, elements};
+use super::parts;
 use super::secret::Secret;
-use crate::declaration::{ErrorRule, HttpSource, Meaning, Next, Paging, Partitions};
+use crate::declaration::{ErrorRule, HttpSource, Meaning, Next, Paging};
 use crate::field::{cut, json};
 use crate::pointer::Pointer;
 
@@ -245,22 +246,6 @@ impl HttpPages {
         Ok(Self { client, url, declared, layout, profile })
     }
 
-    /// Parameters that choose a partition.
-    fn of_partition(&self, key: &str) -> Result<Vec<(String, String)>, SourceError> {
-        let gone = || SourceError::Refused(format!("the declaration has no partition '{key}'"));
-        match &self.declared.partitions {
-            Partitions::One => Ok(Vec::new()),
-            Partitions::Values { param, values } => {
-                let value = values.iter().find(|value| **value == key).ok_or_else(gone)?;
-                Ok(vec![(param.clone(), value.clone())])
-            }
-            Partitions::Ranges { from_param, to_param, ranges } => {
-                let (from, to) = ranges.iter().find(|range| range_key(range) == key).ok_or_else(gone)?;
-                Ok(vec![(from_param.clone(), from.clone()), (to_param.clone(), to.clone())])
-            }
-        }
-    }
-
     fn read(&self, answer: &Answer) -> Result<Page, SourceError> {
         let read = self
             .layout
@@ -340,10 +325,6 @@ fn last(
     Cursor::new(text).map(Position::At).map_err(|error| error.to_string())
 }
 
-fn range_key((from, to): &(String, String)) -> String {
-    format!("{from}..{to}")
-}
-
 #[async_trait]
 impl Source for HttpPages {
     fn profile(&self) -> &Profile {
@@ -351,12 +332,8 @@ impl Source for HttpPages {
     }
 
     async fn partitions(&self) -> Result<Vec<PartitionSpec>, SourceError> {
-        let spec = |key: String| PartitionSpec { key, expected: None, left_out: None };
-        Ok(match &self.declared.partitions {
-            Partitions::One => vec![spec("all".to_owned())],
-            Partitions::Values { values, .. } => values.iter().cloned().map(spec).collect(),
-            Partitions::Ranges { ranges, .. } => ranges.iter().map(|range| spec(range_key(range))).collect(),
-        })
+        let now = OffsetDateTime::from(self.client.now()).unix_timestamp();
+        parts::specs(&self.declared, now).map_err(SourceError::Refused)
     }
 
     async fn page(&self, partition: &PartitionSpec, at: &Position) -> Result<Page, SourceError> {
@@ -367,7 +344,9 @@ impl Source for HttpPages {
                 return Err(SourceError::Malformed("asked for a page behind the end".to_owned()));
             }
         };
-        let chosen = self.of_partition(&partition.key)?;
+        let chosen = parts::parameters(&self.declared, &partition.key).ok_or_else(|| {
+            SourceError::Refused(format!("the declaration has no partition '{}'", partition.key))
+        })?;
         let mut query = self.declared.params.clone();
         query.extend(chosen);
         if let Some((param, size)) = &self.declared.page_size {

@@ -3,6 +3,7 @@
 pub mod file;
 pub mod http;
 mod page;
+mod parts;
 mod secret;
 
 pub use file::FileSource;

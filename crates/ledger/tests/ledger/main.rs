@@ -15,4 +15,5 @@ mod run;
 mod quarantine;
 mod rollback;
 mod pooled;
+mod sweep;
 mod zones;
