@@ -139,7 +139,16 @@ impl Running {
 
     /// The most memory it has used, in bytes; nothing once it has ended.
     pub(crate) fn peak_rss_bytes(&self) -> u64 {
-        let kibibytes = self.status("VmHWM:").and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+        self.bytes("VmHWM:")
+    }
+
+    /// The memory it uses now.
+    pub(crate) fn rss_bytes(&self) -> u64 {
+        self.bytes("VmRSS:")
+    }
+
+    fn bytes(&self, key: &str) -> u64 {
+        let kibibytes = self.status(key).and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
         kibibytes.unwrap_or_default() * 1024
     }
 }

@@ -114,7 +114,7 @@ impl Tally {
             }
             Case::Ledger(ledger::Case::Freeze { .. }) => self.freezes += 1,
             Case::Links(links::Case::Stop { .. }) | Case::Ledger(ledger::Case::Stop { .. }) => {
-                self.stops += 1
+                self.stops += 1;
             }
             Case::Links(links::Case::Cut(_)) | Case::Ledger(ledger::Case::Cut(_)) => self.cuts += 1,
         }

@@ -25,6 +25,8 @@ const PROCESSES: usize = 3;
 const RATIO_MAX: f64 = 1.3;
 /// Each process stays below.
 const PEAK_MAX: u64 = 200 * 1024 * 1024;
+/// Undisturbed, a process uses in the last third of the time at most so much more than in the first.
+const GROWTH_MAX: u64 = 16 * 1024 * 1024;
 /// Pages asked again for each kill.
 const PAGES_AGAIN_MAX: u64 = 5;
 /// How often the processes' memory is looked at.
@@ -63,6 +65,8 @@ struct Migration {
     /// The most that a process of the kind used.
     fetcher_peak_rss_bytes: u64,
     worker_peak_rss_bytes: u64,
+    /// The most that any process used in each third of the time.
+    rss_bytes_by_third: [u64; 3],
     source_hash: Option<String>,
     target_hash: Option<String>,
 }
@@ -184,6 +188,10 @@ impl Figures {
         if rough.pages_again > PAGES_AGAIN_MAX * rough.kills as u64 {
             self.complaints.push(format!("more than {PAGES_AGAIN_MAX} pages were asked again for each kill"));
         }
+        let [first, _, last] = calm.rss_bytes_by_third;
+        if last > first + GROWTH_MAX {
+            self.complaints.push(format!("memory grew from {first} to {last} bytes"));
+        }
         for (what, peak) in [
             ("undisturbed fetcher", calm.fetcher_peak_rss_bytes),
             ("undisturbed worker", calm.worker_peak_rss_bytes),
@@ -203,12 +211,16 @@ async fn migrate(cast: &Cast<'_>, kills: &[(Role, Duration)]) -> anyhow::Result<
     let began = Instant::now();
     let mut company = Company::raise(cast, PROCESSES, None)?;
     let mut due = kills.iter().peekable();
+    let mut samples = Vec::new();
     while !company.ends_within(LOOK_EVERY).await? {
         let fetcher = company.main.running.peak_rss_bytes();
         migration.fetcher_peak_rss_bytes = migration.fetcher_peak_rss_bytes.max(fetcher);
         let workers = company.others.iter().map(|player| player.running.peak_rss_bytes());
         let worker = workers.max().unwrap_or_default();
         migration.worker_peak_rss_bytes = migration.worker_peak_rss_bytes.max(worker);
+        let players = company.others.iter().chain(std::iter::once(&company.main));
+        let now = players.map(|player| player.running.rss_bytes()).max().unwrap_or_default();
+        samples.push((began.elapsed(), now));
         while let Some((role, _)) = due.next_if(|(_, moment)| began.elapsed() >= *moment) {
             migration.kills += usize::from(company.kill(*role).await?);
         }
@@ -216,5 +228,9 @@ async fn migrate(cast: &Cast<'_>, kills: &[(Role, Duration)]) -> anyhow::Result<
     let took = began.elapsed();
     company.dismiss().await?;
     migration.seconds = took.as_secs_f64();
+    for (at, bytes) in samples {
+        let third = (3.0 * at.div_duration_f64(took)).clamp(0.0, 2.0) as usize;
+        migration.rss_bytes_by_third[third] = migration.rss_bytes_by_third[third].max(bytes);
+    }
     Ok((migration, took))
 }
