@@ -145,6 +145,32 @@ pub(crate) fn server(
         metrics,
         clock,
         imports: jobs.imports.clone(),
+        other_jobs: vec![Arc::new(LedgerJobs(ledger::Ledgers::new(database.clone())))],
     };
     ServerParts { jobs, http }
+}
+
+/// Migrations of ledger records, which belong to no workspace, for who watches the installation.
+struct LedgerJobs(ledger::Ledgers);
+
+#[async_trait]
+impl http_room::OtherJobs for LedgerJobs {
+    fn kind(&self) -> &'static str {
+        ledger::kind::KIND
+    }
+
+    fn title(&self, job: &engine::Job) -> String {
+        let words: serde_json::Value = serde_json::from_str(&job.params).unwrap_or_default();
+        let word = |name: &str| words[name].as_str().unwrap_or("?").to_owned();
+        format!("{} into {}", word("name"), word("target"))
+    }
+
+    async fn certificate(&self, job: engine::JobId) -> db::Result<Option<serde_json::Value>> {
+        match self.0.certificate(job).await {
+            Ok(certificate) => Ok(certificate.and_then(|found| serde_json::to_value(found).ok())),
+            Err(ledger::service::Error::Db(error)) => Err(error),
+            // A ledger lives on Postgres: elsewhere there is none.
+            Err(_) => Ok(None),
+        }
+    }
 }

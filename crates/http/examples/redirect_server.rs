@@ -37,7 +37,15 @@ async fn main() -> Result<(), Failure> {
         Arc::default(),
         Arc::new(|| {}),
     );
-    let parts = Parts { database, redirects, imports, registry: Arc::new(registry), metrics, clock };
+    let parts = Parts {
+        database,
+        redirects,
+        imports,
+        registry: Arc::new(registry),
+        metrics,
+        clock,
+        other_jobs: Vec::new(),
+    };
     let listener = tokio::net::TcpListener::bind(&listen).await?;
     println!("listening on {listen}");
     let interrupted = async { drop(tokio::signal::ctrl_c().await) };

@@ -18,7 +18,7 @@
 //! let redirects = Redirects::new(database.clone(), crossdock_http::CACHE_BYTES, clock.clone(), metrics.clone());
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
 //! let options = ServerOptions::new("http://127.0.0.1:8080".parse()?, PageKey::new(key));
-//! let parts = Parts { database, redirects, imports, registry: Arc::new(registry), metrics, clock };
+//! let parts = Parts { database, redirects, imports, registry: Arc::new(registry), metrics, clock, other_jobs: Vec::new() };
 //! serve(listener, options, parts, async { let _ = tokio::signal::ctrl_c().await; }).await?;
 //! # Ok(()) }
 //! ```
@@ -30,6 +30,7 @@ mod server;
 mod visitor;
 
 mod api;
+mod jobs;
 mod pages;
 mod problem;
 mod request_id;
@@ -43,6 +44,7 @@ mod options;
 pub use clicks::BLOCKS_WAITING;
 pub use client_address::{ClientAddress, TrustedProxies};
 pub use clock::{Clock, SystemClock};
+pub use jobs::OtherJobs;
 pub use metrics::Metrics;
 pub use options::{Parts, ServerOptions};
 pub use pages::PageKey;

@@ -8,7 +8,7 @@ use links::Host;
 use prometheus_client::registry::Registry;
 use url::Url;
 
-use crate::{Clock, Metrics, PageKey, Redirects, TrustedProxies};
+use crate::{Clock, Metrics, OtherJobs, PageKey, Redirects, TrustedProxies};
 
 /// How the server presents itself.
 #[derive(Debug, Clone)]
@@ -68,4 +68,6 @@ pub struct Parts {
     pub metrics: Metrics,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Kinds of jobs that belong to no workspace.
+    pub other_jobs: Vec<Arc<dyn OtherJobs>>,
 }

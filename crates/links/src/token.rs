@@ -129,12 +129,22 @@ pub enum Scope {
     AnalyticsRead,
     /// `tokens:*`
     Tokens,
+    /// `jobs:read`: the workspace's imports and also the jobs that belong to no workspace. For those who run the
+    /// installation.
+    JobsRead,
 }
 
 impl Scope {
     /// Every scope: an administrator's.
-    pub const ALL: [Self; 6] =
-        [Self::LinksRead, Self::LinksWrite, Self::Domains, Self::Imports, Self::AnalyticsRead, Self::Tokens];
+    pub const ALL: [Self; 7] = [
+        Self::LinksRead,
+        Self::LinksWrite,
+        Self::Domains,
+        Self::Imports,
+        Self::AnalyticsRead,
+        Self::Tokens,
+        Self::JobsRead,
+    ];
 
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
@@ -145,6 +155,7 @@ impl Scope {
             Self::Imports => "imports:*",
             Self::AnalyticsRead => "analytics:read",
             Self::Tokens => "tokens:*",
+            Self::JobsRead => "jobs:read",
         }
     }
 }
@@ -157,7 +168,7 @@ impl FromStr for Scope {
             ValueError::new(
                 "scope",
                 text,
-                "links:read, links:write, domains:*, imports:*, analytics:read, tokens:*",
+                "links:read, links:write, domains:*, imports:*, analytics:read, tokens:*, jobs:read",
             )
         })
     }

@@ -28,7 +28,7 @@ macro_rules! needs {
     };
 }
 
-needs!(LinksRead, LinksWrite, Domains, Imports);
+needs!(LinksRead, LinksWrite, Domains, Imports, JobsRead);
 
 /// A caller with a valid token that has the scope. Extracted before the body is looked at.
 pub(crate) struct Allowed<N> {

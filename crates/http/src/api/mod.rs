@@ -9,12 +9,14 @@ mod body;
 mod domains;
 mod health;
 mod imports;
+mod jobs;
 mod links;
 mod listing;
 mod middleware;
 mod version;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -27,10 +29,13 @@ pub(crate) use body::Query;
 use crate::clock::Clock;
 use crate::problem::{Code, Problem, Rendering};
 use crate::redirect::Redirects;
-use crate::{Parts, ServerOptions, pages};
+use crate::{OtherJobs, Parts, ServerOptions, pages};
 
 /// Bytes of a request's body.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// How long the address of a page opens it.
+pub(crate) const PAGE_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The route that reads a whole import again and may take its time.
 const VERIFY: &str = "/v1/imports/{id}/verify";
@@ -45,6 +50,7 @@ pub(crate) struct Api {
     pub(crate) imports: ::imports::Imports,
     pub(crate) registry: Arc<Registry>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) other_jobs: Vec<Arc<dyn OtherJobs>>,
     pub(crate) rendering: Rendering,
     pub(crate) page_key: pages::PageKey,
     /// Hosts that serve the API and so cannot become link domains.
@@ -66,6 +72,7 @@ pub(crate) fn router(options: &ServerOptions, parts: &Parts) -> Router {
         imports: parts.imports.clone(),
         registry: parts.registry.clone(),
         clock: parts.clock.clone(),
+        other_jobs: parts.other_jobs.clone(),
         rendering: Rendering { public_url: options.public_base() },
         page_key: options.page_key.clone(),
         own_hosts: options.own_hosts(),
@@ -85,6 +92,8 @@ pub(crate) fn router(options: &ServerOptions, parts: &Parts) -> Router {
         .route("/v1/imports/{id}/pause", post(imports::steer::pause))
         .route("/v1/imports/{id}/resume", post(imports::steer::resume))
         .route("/v1/imports/{id}/cancel", post(imports::steer::cancel))
+        .route("/v1/jobs", get(jobs::list::handle))
+        .route("/v1/jobs/{id}", get(jobs::get::handle))
         .route(FORECAST, post(imports::forecast::handle))
         .route(VERIFY, post(imports::verify::handle))
         .route("/healthz", get(health::alive))

@@ -65,7 +65,7 @@ fn vendor(word: &str) -> &str {
     }
 }
 
-fn refresh(status: Status) -> Option<u32> {
+pub(super) fn refresh(status: Status) -> Option<u32> {
     match status {
         Status::Queued | Status::Running | Status::Waiting => Some(REFRESH_SECONDS),
         Status::Paused | Status::AwaitingToken | Status::Failed => Some(REFRESH_SLOWLY_SECONDS),
@@ -272,7 +272,7 @@ fn entries(report: &ImportReport, log: &[LogEntry]) -> i64 {
     (report.failed + report.skipped + report.filtered).max(i64::try_from(log.len()).unwrap_or(i64::MAX))
 }
 
-fn segments(history: &[SegmentLine]) -> Markup {
+pub(super) fn segments(history: &[SegmentLine]) -> Markup {
     let shown = &history[history.len().saturating_sub(SEGMENTS_SHOWN)..];
     html! {
         h2 { "History" }
@@ -315,7 +315,7 @@ fn seconds(micros: i64) -> String {
 }
 
 /// With a thin space between groups of three digits.
-fn number(number: i64) -> String {
+pub(super) fn number(number: i64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {

@@ -3,6 +3,7 @@
 mod errors;
 mod home;
 mod import;
+mod jobs;
 mod layout;
 mod migrate_from;
 mod signature;
@@ -13,6 +14,7 @@ use axum::routing::get;
 use crate::api::Shared;
 
 pub(crate) use errors::error_page;
+pub(crate) use jobs::list_url;
 pub(crate) use layout::secure;
 pub use signature::PageKey;
 
@@ -21,6 +23,8 @@ pub(crate) fn router() -> Router<Shared> {
     Router::new()
         .route("/", get(home::handle))
         .route("/imports/{id}", get(import::handle))
+        .route("/jobs", get(jobs::list))
+        .route("/jobs/{id}", get(jobs::one))
         .route("/style.css", get(layout::style))
         .route("/errors/{code}", get(errors::handle))
         .route("/migrate-from/{vendor}", get(migrate_from::handle))

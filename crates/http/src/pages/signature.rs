@@ -31,8 +31,13 @@ impl PageKey {
         format!(
             "{}{path}?expires={seconds}&sig={}",
             public_url.trim_end_matches('/'),
-            hex(&self.sign(path, seconds))
+            self.signature(path, seconds)
         )
+    }
+
+    /// What opens a path until then, in seconds since 1970.
+    pub(crate) fn signature(&self, path: &str, expires: i64) -> String {
+        hex(&self.sign(path, expires))
     }
 
     /// Whether the signature is this key's for the path, and not past its time. Takes the same time whatever is wrong
@@ -81,14 +86,10 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn signature(key: &PageKey, path: &str, expires: i64) -> String {
-        hex(&key.sign(path, expires))
-    }
-
     #[test]
     fn a_signed_link_opens_its_page_until_its_time_and_nothing_else() {
         let key = PageKey::new([1; 32]);
-        let sig = signature(&key, "/imports/a", 1000);
+        let sig = key.signature("/imports/a", 1000);
         let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
         assert!(key.allows("/imports/a", 1000, &sig, at(999)));
         assert!(!key.allows("/imports/a", 1000, &sig, at(1000)));

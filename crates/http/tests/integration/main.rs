@@ -5,6 +5,7 @@ mod admin;
 mod clicks;
 mod client;
 mod imports_api;
+mod jobs;
 mod limits;
 mod links_api;
 mod pages;

@@ -95,6 +95,7 @@ impl Server {
             registry: Arc::new(registry),
             metrics,
             clock: clock.clone(),
+            other_jobs: vec![Arc::new(crate::jobs::TestLedgers)],
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

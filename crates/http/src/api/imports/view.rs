@@ -1,15 +1,10 @@
 //! An import as answers show it.
 
-use std::time::Duration;
-
 use engine::store::history::SegmentLine;
 use imports::{ImportReport, LogEntry};
 use serde::Serialize;
 
-use crate::api::Api;
-
-/// How long the address of a progress page opens it.
-const PAGE_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
+use crate::api::{Api, PAGE_LIFE};
 
 /// An import with its counters, and the address of its progress page.
 #[derive(Debug, Serialize)]

@@ -1,0 +1,4 @@
+//! `/v1/jobs`
+
+pub(crate) mod get;
+pub(crate) mod list;
