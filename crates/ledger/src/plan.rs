@@ -23,7 +23,7 @@ struct TargetColumn {
     generated: bool,
 }
 
-/// Asks the target.
+/// Asks the target, which is to be written: its key must be one.
 ///
 /// # Errors
 /// Every problem, in order of file and line. The outer error is the database's.
@@ -31,6 +31,27 @@ pub async fn shape(
     conn: &mut PgConnection,
     declaration: &Declaration,
     folder: &Folder,
+) -> db::Result<Result<Shape, Vec<Problem>>> {
+    asked(conn, declaration, folder, true).await
+}
+
+/// Asks the target, which is only to be read: rows may stand there twice because the key's index is gone.
+///
+/// # Errors
+/// As [`shape`].
+pub async fn shape_to_read(
+    conn: &mut PgConnection,
+    declaration: &Declaration,
+    folder: &Folder,
+) -> db::Result<Result<Shape, Vec<Problem>>> {
+    asked(conn, declaration, folder, false).await
+}
+
+async fn asked(
+    conn: &mut PgConnection,
+    declaration: &Declaration,
+    folder: &Folder,
+    writes: bool,
 ) -> db::Result<Result<Shape, Vec<Problem>>> {
     let mut problems = Vec::new();
     let columns = target_columns(conn, declaration).await?;
@@ -42,7 +63,9 @@ pub async fn shape(
         );
         return Ok(Err(vec![Problem::of(PIPELINE, line, text)]));
     }
-    key(conn, declaration, &columns, &mut problems).await?;
+    if writes {
+        key(conn, declaration, &columns, &mut problems).await?;
+    }
     let mut tx = conn.begin().await?;
     sqlx::raw_sql(AssertSqlSafe(sql::create_staged(declaration))).execute(&mut *tx).await?;
     let query = format!(

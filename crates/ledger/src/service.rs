@@ -178,7 +178,7 @@ impl Ledgers {
     /// [`Error::NoSuchJob`]; [`Error::State`] if the job was forgotten; those of the database.
     pub async fn verify(&self, id: JobId) -> Result<Certificate, Error> {
         let (job, declared) = self.written(id).await?;
-        let (declaration, shape) = self.shape(&declared.folder, &declared.variables).await?;
+        let (declaration, shape) = self.shape_for(&declared.folder, &declared.variables, false).await?;
         certificate::certify(&self.database, &job, &declared, &declaration, &shape).await
     }
 
@@ -212,10 +212,23 @@ impl Ledgers {
         folder: &Folder,
         variables: &Variables,
     ) -> Result<(Declaration, Shape), Error> {
+        self.shape_for(folder, variables, true).await
+    }
+
+    async fn shape_for(
+        &self,
+        folder: &Folder,
+        variables: &Variables,
+        writes: bool,
+    ) -> Result<(Declaration, Shape), Error> {
         let declaration = Declaration::read(folder, variables).map_err(Error::Declaration)?;
         let mut tx = self.database.begin().await?;
         let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
-        let shape = crate::plan::shape(pg.conn, &declaration, folder).await?;
+        let shape = if writes {
+            crate::plan::shape(pg.conn, &declaration, folder).await?
+        } else {
+            crate::plan::shape_to_read(pg.conn, &declaration, folder).await?
+        };
         tx.rollback().await?;
         Ok((declaration, shape.map_err(Error::Declaration)?))
     }

@@ -37,8 +37,8 @@ pub struct Statements {
     pub create_staged: String,
     /// Fills it.
     pub copy_staged: String,
-    /// Inserts rows of the records in `$1` (all, if it is NULL) but those in `$2`. Gives the rows of records that are not
-    /// written or not proved, and how many rows were written and how many the map gave.
+    /// Inserts rows of the records in `$1` (all, if it is NULL) but those in `$2`. Gives the mapped rows of records that
+    /// are not written or not proved, and how many rows were written and how many the map gave.
     pub insert: String,
     /// As `insert`, over rows that are there already.
     pub update: String,
@@ -228,11 +228,11 @@ impl Maker<'_> {
             "WITH mapped AS MATERIALIZED (\n{map}\n), target AS (\
              INSERT INTO {target} ({names}) SELECT {names} FROM mapped WHERE {eligible} ORDER BY {key} \
              {conflict}RETURNING *), proof AS (\n{proof}\n), \
-             told AS (SELECT s._record, m._record IS NOT NULL AS mapped, {reject} AS reject, {filter} AS filter, \
-             {proved} AS proved FROM staged s LEFT JOIN mapped m ON m._record = s._record \
-             LEFT JOIN proof p ON p._reference::text = s._reference) \
-             SELECT _record, mapped, reject, filter, NULL::bigint AS written, NULL::bigint AS rows FROM told \
-             WHERE NOT (mapped AND reject IS NULL AND filter IS NULL AND proved) UNION ALL \
+             unproved AS (SELECT s._record FROM staged s LEFT JOIN proof p ON p._reference::text = s._reference \
+             WHERE NOT {proved}) \
+             SELECT u._record, m._record IS NOT NULL AS mapped, {reject} AS reject, {filter} AS filter, \
+             NULL::bigint AS written, NULL::bigint AS rows \
+             FROM unproved u LEFT JOIN mapped m ON m._record = u._record UNION ALL \
              SELECT NULL, NULL, NULL, NULL, (SELECT count(*) FROM target), (SELECT count(*) FROM mapped)",
             map = self.declaration.map,
             eligible = self.eligible(),

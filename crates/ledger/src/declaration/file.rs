@@ -59,6 +59,8 @@ pub(super) struct Paging {
     #[serde(default)]
     pub(super) empty_text_is_end: bool,
     #[serde(default)]
+    pub(super) cursor_at_end: bool,
+    #[serde(default)]
     pub(super) stalled_is_end: bool,
     #[serde(default)]
     pub(super) stateful: bool,

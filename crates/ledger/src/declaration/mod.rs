@@ -133,6 +133,8 @@ pub struct Paging {
     pub total: Option<Pointer>,
     /// Whether an empty text for a cursor is the end; otherwise it is a cursor like any other.
     pub empty_text_is_end: bool,
+    /// The last page names a cursor beside its `has_more: false`.
+    pub cursor_at_end: bool,
     /// Whether an empty page that repeats its own cursor is the end.
     pub stalled_is_end: bool,
     /// Whether the cursor may stay while the rows move on.

@@ -74,6 +74,7 @@ impl Reader<'_> {
                     has_more: None,
                     total: None,
                     empty_text_is_end: false,
+                    cursor_at_end: false,
                     stalled_is_end: false,
                     stateful: false,
                 }
@@ -146,6 +147,7 @@ impl Reader<'_> {
             has_more: declared.has_more.as_ref().map(|text| self.pointer(text)),
             total: declared.total.as_ref().map(|text| self.pointer(text)),
             empty_text_is_end: declared.empty_text_is_end,
+            cursor_at_end: declared.cursor_at_end,
             stalled_is_end: declared.stalled_is_end,
             stateful: declared.stateful,
         }

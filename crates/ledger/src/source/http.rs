@@ -133,8 +133,12 @@ impl Layout {
             (Position::End, Some(true)) => {
                 Err(format!("the page says that there is more, but gives no cursor at {pointer}"))
             }
-            // The last page of some APIs still names a cursor.
-            (Position::At(_), Some(false)) => Ok(Position::End),
+            (Position::At(_), Some(false)) if self.paging.cursor_at_end => Ok(Position::End),
+            (Position::At(cursor), Some(false)) => Err(format!(
+                "the page says that there is no more, and names the cursor {} at {pointer} all the same; if the last \
+                 page of this API does so, declare cursor_at_end = true under [source.paging]",
+                cut(cursor.as_str())
+            )),
             (next, _) => Ok(next),
         }
     }

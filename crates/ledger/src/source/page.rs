@@ -204,12 +204,12 @@ impl<'a> Walk<'a> {
         let start = self.at;
         let mut at = start + 1;
         loop {
-            match self.body.get(at) {
-                None => return Err(PageError::Cut),
-                Some(b'"') => break,
-                Some(b'\\') => at += 2,
-                Some(_) => at += 1,
+            let rest = self.body.get(at..).unwrap_or_default();
+            at += memchr::memchr2(b'"', b'\\', rest).ok_or(PageError::Cut)?;
+            if self.body[at] == b'"' {
+                break;
             }
+            at += 2;
         }
         self.at = at + 1;
         Ok(start..self.at)

@@ -210,6 +210,7 @@ async fn an_error_never_looks_like_the_end() {
     for (fault, expected) in [
         ("no-cursor", "nothing at /meta/next_cursor"),
         ("null-cursor", "says that there is more"),
+        ("cursor-without-more", "says that there is no more, and names the cursor"),
         ("no-meta", "says nothing at /meta/has_more"),
         ("no-data", "no list at /data"),
         ("empty-object", "no list at /data"),

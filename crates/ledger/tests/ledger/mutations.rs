@@ -121,15 +121,9 @@ async fn one_wrong_row_of_each_kind_among_a_hundred_thousand_is_named_and_no_oth
 
     let mutations = Mutations::of(records, each);
     bank.execute(&mutations.changes).await;
-    // A unique index that has stopped to see rows, as one whose collation changed under it does, lets a row in twice.
-    let index = |ready: bool| {
-        format!(
-            "UPDATE pg_index SET indisready = {ready} WHERE indexrelid = 'bank.transactions_reference_key'::regclass"
-        )
-    };
-    bank.execute(&index(false)).await;
+    // Without the key's index, a row gets in twice.
+    bank.execute("ALTER TABLE bank.transactions DROP CONSTRAINT transactions_reference_key").await;
     bank.execute(&mutations.doubles).await;
-    bank.execute(&index(true)).await;
     let found = bank.ledgers.verify(job.id).await.unwrap();
     assert_eq!(named(&found), mutations.expected);
     assert_eq!(found.foreign_before, OF_OTHERS);
