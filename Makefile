@@ -54,6 +54,11 @@ crash-million: setup ## Migrate a million records with 50 kills, beside the same
 	cargo build --workspace --bin crash
 	CROSSDOCK_BIN=$(TARGET)/release/crossdock scripts/pg run $(TARGET)/debug/crash --million $(CRASH_ARGS)
 
+.PHONY: mutations-million
+mutations-million: setup ## Ten wrong rows of each kind among 1,000,000: each is named, and no other
+	LEDGER_MUTATIONS_RECORDS=1000000 LEDGER_MUTATIONS_EACH=10 \
+		scripts/pg run cargo test --workspace --test ledger -- mutations
+
 # The same build as in `make test`, so that nothing is compiled twice.
 .PHONY: crash-build
 crash-build:
