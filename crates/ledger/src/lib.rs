@@ -13,14 +13,14 @@ pub mod preview;
 pub mod proof;
 pub mod record;
 
-pub mod kind;
-pub mod plan;
-pub mod rules;
 pub mod drift;
 pub mod forget;
+pub mod kind;
+pub mod plan;
 pub mod quarantine;
 pub mod retry;
 pub mod rollback;
+pub mod rules;
 pub mod service;
 pub mod sink;
 pub mod source;

@@ -303,7 +303,7 @@ impl LedgerSink {
         // The error with which a unique constraint refused the rows, when so many records were thought new.
         let mut taken: Option<(SinkError, usize)> = None;
         for _ in 0..RACES_MAX {
-            let mut fates = if look { self.classify(conn).await? } else { HashMap::new() };
+            let mut fates = if look { self.classify(conn, &staged.rows).await? } else { HashMap::new() };
             // Before a look, every record may be new.
             let mut new = usize::MAX;
             if look {
@@ -470,35 +470,55 @@ impl LedgerSink {
             .collect())
     }
 
-    async fn classify(&self, conn: &mut PgConnection) -> Result<HashMap<i32, Fate>, SinkError> {
-        let rows: Vec<Classified> = sqlx::query_as(AssertSqlSafe(self.statements.classify.clone()))
+    /// What is to become of the records in the COPY, by what stands in the target.
+    async fn classify(
+        &self,
+        conn: &mut PgConnection,
+        records: &[i32],
+    ) -> Result<HashMap<i32, Fate>, SinkError> {
+        let told: Vec<Classified> = sqlx::query_as(AssertSqlSafe(self.statements.classify.clone()))
             .persistent(false)
             .bind(&self.begun)
-            .fetch_all(conn)
+            .fetch_all(&mut *conn)
             .await
             .map_err(refused)?;
-        let mut by_record: HashMap<i32, Vec<Classified>> = HashMap::with_capacity(rows.len());
-        for row in rows {
-            by_record.entry(row.record).or_default().push(row);
+        let mut by_record: HashMap<i32, Vec<Classified>> = HashMap::new();
+        let mut rows = 0;
+        for row in told {
+            match row.record {
+                Some(record) => by_record.entry(record).or_default().push(row),
+                None => rows = row.rows.unwrap_or(0),
+            }
         }
-        Ok(by_record.into_iter().map(|(record, rows)| (record, self.fate(&rows))).collect())
+        let mut fates: HashMap<i32, Fate> = HashMap::with_capacity(records.len());
+        fates.extend(by_record.into_iter().map(|(record, rows)| (record, self.fate(&rows))));
+        // Of the others every row stands there.
+        let single = usize::try_from(rows).is_ok_and(|rows| rows == records.len());
+        let counts = if single { HashMap::new() } else { self.row_counts(conn).await? };
+        for record in records {
+            fates.entry(*record).or_insert_with(|| {
+                Fate::Done(Outcome::Unchanged, None, counts.get(record).copied().unwrap_or(1))
+            });
+        }
+        Ok(fates)
     }
 
     fn fate(&self, rows: &[Classified]) -> Fate {
-        if let Some(refusal) =
-            rows.iter().find_map(|row| refusal(row.mapped, row.reject.as_deref(), row.filter.as_deref()))
+        if let Some(refusal) = rows
+            .iter()
+            .find_map(|row| refusal(row.mapped == Some(true), row.reject.as_deref(), row.filter.as_deref()))
         {
             return refusal;
         }
         let count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-        let found = rows.iter().filter(|row| row.found).count();
+        let found = rows.iter().filter(|row| row.found == Some(true)).count();
         let differences: Vec<&str> = rows.iter().filter_map(|row| row.differences.as_deref()).collect();
         if found == 0 {
             return Fate::Insert;
         }
         let is_whole = found == rows.len() && differences.is_empty();
-        let ours = rows.iter().any(|row| row.found && row.ours);
-        if is_whole && rows.iter().all(|row| row.proved) {
+        let ours = rows.iter().any(|row| row.found == Some(true) && row.ours == Some(true));
+        if is_whole && rows.iter().all(|row| row.proved == Some(true)) {
             if ours {
                 let reason =
                     Reason::new("came_before", "this job has written the same content under this id already");
@@ -574,17 +594,19 @@ impl Told {
     }
 }
 
+/// A row of a record that is not simply there; or, without a record, how many rows there are.
 #[derive(sqlx::FromRow)]
 struct Classified {
     #[sqlx(rename = "_record")]
-    record: i32,
-    mapped: bool,
+    record: Option<i32>,
+    mapped: Option<bool>,
     reject: Option<String>,
     filter: Option<String>,
-    found: bool,
-    ours: bool,
+    found: Option<bool>,
+    ours: Option<bool>,
     differences: Option<String>,
-    proved: bool,
+    proved: Option<bool>,
+    rows: Option<i64>,
 }
 
 /// The fate of a record that the map does not want.

@@ -42,7 +42,8 @@ pub struct Statements {
     pub insert: String,
     /// As `insert`, over rows that are there already.
     pub update: String,
-    /// Tells for every mapped row whether it is in the target and how it differs.
+    /// Tells whether the mapped rows are in the target and how they differ: the rows of every record of which one is not
+    /// simply there as mapped and proved, and how many rows all records have.
     pub classify: String,
     /// How many rows the map makes of each record.
     pub row_counts: String,
@@ -265,32 +266,40 @@ impl Maker<'_> {
     fn classify(&self) -> String {
         let key = self.key();
         let joined: Vec<String> = key.iter().map(|name| format!("f.{name} = m.{name}")).collect();
-        let differences: Vec<String> = self
-            .shape
-            .columns
-            .iter()
-            .filter(|column| !self.declaration.target.key.contains(&column.name))
-            .map(|column| {
-                let name = quoted(&column.name);
-                let kind = comparable(&column.kind);
-                format!(
-                    "CASE WHEN f.{name}::{kind} IS DISTINCT FROM m.{name}::{kind} THEN \
-                     jsonb_build_object({literal}, jsonb_build_array(f.{name}::text, m.{name}::text)) ELSE '{{}}' END",
-                    literal = literal(&column.name),
-                )
-            })
-            .collect();
-        let differences =
-            if differences.is_empty() { "'{}'::jsonb".to_owned() } else { differences.join(" || ") };
+        let (mut differ, mut differences) = (Vec::new(), Vec::new());
+        for column in &self.shape.columns {
+            if self.declaration.target.key.contains(&column.name) {
+                continue;
+            }
+            let name = quoted(&column.name);
+            let kind = comparable(&column.kind);
+            let differs = format!("f.{name}::{kind} IS DISTINCT FROM m.{name}::{kind}");
+            differences.push(format!(
+                "CASE WHEN {differs} THEN jsonb_build_object({literal}, jsonb_build_array(f.{name}::text, m.{name}::text)) \
+                 ELSE '{{}}' END",
+                literal = literal(&column.name),
+            ));
+            differ.push(differs);
+        }
+        if differ.is_empty() {
+            differ.push("false".to_owned());
+            differences.push("'{}'::jsonb".to_owned());
+        }
         format!(
-            "WITH mapped AS MATERIALIZED (\n{map}\n), {found}, target AS (SELECT * FROM found), proof AS (\n{proof}\n) \
-             SELECT s._record, m._record IS NOT NULL AS mapped, {reject} AS reject, {filter} AS filter, \
-             f._written_by IS NOT NULL AS found, \
+            "WITH mapped AS MATERIALIZED (\n{map}\n), {found}, target AS (SELECT * FROM found), proof AS (\n{proof}\n), \
+             told AS MATERIALIZED (SELECT s._record, m._record IS NOT NULL AS mapped, {reject} AS reject, \
+             {filter} AS filter, f._written_by IS NOT NULL AS found, \
              coalesce(age(f._written_by) <= age($1::text::xid8::xid), false) AS ours, \
-             CASE WHEN f._written_by IS NULL THEN NULL ELSE nullif(({differences})::text, '{{}}') END AS differences, \
+             CASE WHEN f._written_by IS NOT NULL AND ({differ}) THEN ({differences})::text END AS differences, \
              {proved} AS proved \
              FROM staged s LEFT JOIN mapped m ON m._record = s._record LEFT JOIN found f ON {joined} \
-             LEFT JOIN proof p ON p._reference::text = s._reference",
+             LEFT JOIN proof p ON p._reference::text = s._reference) \
+             SELECT _record, mapped, reject, filter, found, ours, differences, proved, NULL::bigint AS rows FROM told \
+             WHERE _record IN (SELECT _record FROM told WHERE NOT (mapped AND reject IS NULL AND filter IS NULL \
+             AND found AND NOT ours AND differences IS NULL AND proved)) \
+             UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT count(*) FROM told)",
+            differ = differ.join(" OR "),
+            differences = differences.join(" || "),
             map = self.declaration.map,
             found = self.found(),
             proof = self.declaration.proof,

@@ -148,7 +148,12 @@ impl Source for FileSource {
     }
 
     async fn partitions(&self) -> Result<Vec<PartitionSpec>, SourceError> {
-        Ok(vec![PartitionSpec { key: self.path.display().to_string(), expected: None, left_out: None, closing: false }])
+        Ok(vec![PartitionSpec {
+            key: self.path.display().to_string(),
+            expected: None,
+            left_out: None,
+            closing: false,
+        }])
     }
 
     async fn page(&self, _partition: &PartitionSpec, at: &Position) -> Result<Page, SourceError> {

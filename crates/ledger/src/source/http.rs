@@ -9,7 +9,7 @@ use engine::{Cursor, Page, PartitionSpec, Position, Profile, Source, SourceError
 use time::OffsetDateTime;
 use upstream::{Answer, Classify, Client, Options, Reply, Request, Url, Verdict};
 
-use super::page::{PageError, Wanted, elements};
+use super::page::{Found, Wanted};
 use super::parts;
 use super::secret::Secret;
 use crate::declaration::{ErrorRule, HttpSource, Meaning, Next, Paging};
@@ -37,8 +37,8 @@ pub struct HttpPages {
 
 /// Where things stand in a page.
 struct Layout {
+    /// The list of records is the first.
     wanted: Wanted,
-    records: Pointer,
     paging: Paging,
     /// Indexes among the wanted.
     cursor: Option<usize>,
@@ -59,17 +59,15 @@ impl Layout {
         };
         let has_more = source.paging.has_more.as_ref().map(&mut add);
         let total = source.paging.total.as_ref().map(&mut add);
-        let (records, paging) = (source.records.clone(), source.paging.clone());
-        Self { wanted: Wanted::new(&pointers), records, paging, cursor, has_more, total }
+        Self { wanted: Wanted::new(&pointers), paging: source.paging.clone(), cursor, has_more, total }
     }
 
     /// Reads a page: where its records stand, where it leads, and how many records it says there are.
     ///
     /// A page that says too little is an error. It may be asked for again; it is never the end.
     fn read(&self, body: &[u8]) -> Result<Read, String> {
-        let found = self.wanted.find(body).map_err(|error| error.to_string())?;
-        let list = found[0].clone().ok_or_else(|| PageError::NoList(self.records.to_string()).to_string())?;
-        let records = elements(body, &list, &self.records).map_err(|error| error.to_string())?;
+        let Found { values: found, elements: records } =
+            self.wanted.find_list(body).map_err(|error| error.to_string())?;
         let token = |index: Option<usize>| -> Result<Option<&str>, String> {
             let Some(range) = index.and_then(|index| found[index].clone()) else { return Ok(None) };
             let text = std::str::from_utf8(&body[range]);

@@ -41,7 +41,24 @@ impl Wanted {
 
     /// Where each wanted value stands in a body, in the order of the pointers; `None` if it is not there.
     pub(crate) fn find(&self, body: &[u8]) -> Result<Vec<Option<Range<usize>>>, PageError> {
-        let mut walk = Walk { body, at: 0, found: vec![None; self.pointers.len()], wanted: self };
+        self.walk(body, None).map(|walk| walk.found)
+    }
+
+    /// As [`Wanted::find`], and the elements of the list that the first pointer leads to.
+    pub(crate) fn find_list(&self, body: &[u8]) -> Result<Found, PageError> {
+        let walk = self.walk(body, Some(0))?;
+        let pointer = &self.pointers[0];
+        let list = walk.found[0].clone().ok_or_else(|| PageError::NoList(pointer.to_string()))?;
+        let elements = match walk.elements {
+            Some(elements) => elements,
+            None => elements(body, &list, pointer)?,
+        };
+        Ok(Found { values: walk.found, elements })
+    }
+
+    fn walk<'a>(&'a self, body: &'a [u8], list: Option<usize>) -> Result<Walk<'a>, PageError> {
+        let found = vec![None; self.pointers.len()];
+        let mut walk = Walk { body, at: 0, found, wanted: self, list, elements: None };
         if body.starts_with(b"\xef\xbb\xbf") {
             walk.at = 3;
         }
@@ -52,41 +69,32 @@ impl Wanted {
         }
         walk.value(Some(&self.tree), 0)?;
         match walk.peek() {
-            None => Ok(walk.found),
+            None => Ok(walk),
             Some(_) => Err(PageError::Broken(walk.at)),
         }
     }
 }
 
+/// What a body holds of what is wanted.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// As [`Wanted::find`] gives them.
+    pub(crate) values: Vec<Option<Range<usize>>>,
+    /// Where the elements of the list stand.
+    pub(crate) elements: Vec<Range<usize>>,
+}
+
 /// The elements of the list that stands at `range`.
-pub(crate) fn elements(
-    body: &[u8],
-    range: &Range<usize>,
-    pointer: &Pointer,
-) -> Result<Vec<Range<usize>>, PageError> {
+fn elements(body: &[u8], range: &Range<usize>, pointer: &Pointer) -> Result<Vec<Range<usize>>, PageError> {
     let wanted = Wanted::default();
-    let mut walk = Walk { body: &body[..range.end], at: range.start, found: Vec::new(), wanted: &wanted };
+    let body = &body[..range.end];
+    let mut walk =
+        Walk { body, at: range.start, found: Vec::new(), wanted: &wanted, list: None, elements: None };
     if walk.peek() != Some(b'[') {
         let shown = if pointer.tokens().is_empty() { "its root".to_owned() } else { pointer.to_string() };
         return Err(PageError::NoList(shown));
     }
-    walk.at += 1;
-    let mut elements = Vec::new();
-    if walk.peek() == Some(b']') {
-        return Ok(elements);
-    }
-    loop {
-        walk.peek().ok_or(PageError::Cut)?;
-        let start = walk.at;
-        walk.value(None, 0)?;
-        elements.push(start..walk.at);
-        match walk.peek() {
-            Some(b',') => walk.at += 1,
-            Some(b']') => return Ok(elements),
-            Some(_) => return Err(PageError::Broken(walk.at)),
-            None => return Err(PageError::Cut),
-        }
-    }
+    walk.list()
 }
 
 /// Deeper than any page; a body of brackets must not use up the stack.
@@ -97,6 +105,9 @@ struct Walk<'a> {
     at: usize,
     found: Vec<Option<Range<usize>>>,
     wanted: &'a Wanted,
+    /// The pointer whose list is taken apart on the way, if nothing else is wanted inside it.
+    list: Option<usize>,
+    elements: Option<Vec<Range<usize>>>,
 }
 
 impl<'a> Walk<'a> {
@@ -118,6 +129,11 @@ impl<'a> Walk<'a> {
         match (first, node.filter(|node| !node.children.is_empty())) {
             (b'{', Some(node)) if depth < DEPTH_MAX => self.object(node, depth)?,
             (b'[', Some(node)) if depth < DEPTH_MAX => self.array(node, depth)?,
+            (b'[', None)
+                if self.list.is_some_and(|list| node.is_some_and(|node| node.leaves.contains(&list))) =>
+            {
+                self.elements = Some(self.list()?);
+            }
             (b'{' | b'[', _) => self.skip_brackets()?,
             (b'"', _) => self.string().map(drop)?,
             (b',' | b':' | b'}' | b']', _) => return Err(PageError::Broken(self.at)),
@@ -192,6 +208,31 @@ impl<'a> Walk<'a> {
                 Some(b']') => {
                     self.at += 1;
                     return Ok(());
+                }
+                Some(_) => return Err(PageError::Broken(self.at)),
+                None => return Err(PageError::Cut),
+            }
+        }
+    }
+
+    /// The elements of the list that begins here.
+    fn list(&mut self) -> Result<Vec<Range<usize>>, PageError> {
+        self.at += 1;
+        let mut elements = Vec::new();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(elements);
+        }
+        loop {
+            self.peek().ok_or(PageError::Cut)?;
+            let start = self.at;
+            self.value(None, 0)?;
+            elements.push(start..self.at);
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(elements);
                 }
                 Some(_) => return Err(PageError::Broken(self.at)),
                 None => return Err(PageError::Cut),
