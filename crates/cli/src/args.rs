@@ -158,7 +158,7 @@ pub(crate) struct Serve {
     /// A network whose X-Forwarded-For is believed; repeatable
     #[arg(long, env = "CROSSDOCK_TRUSTED_PROXY", value_name = "CIDR", value_delimiter = ',')]
     pub(crate) trusted_proxy: Vec<String>,
-    /// Workers for each job whose chunks may run side by side
+    /// Workers for each job whose chunks may run side by side; one more than cores if not given, at most 8
     #[arg(long, env = "CROSSDOCK_WORKERS", value_name = "N")]
     pub(crate) workers: Option<usize>,
     #[command(flatten)]
@@ -169,7 +169,7 @@ pub(crate) struct Serve {
 #[command(after_help = "Example:
   crossdock worker --database postgres://crossdock@db/crossdock")]
 pub(crate) struct Worker {
-    /// Workers for each job whose chunks may run side by side
+    /// Workers for each job whose chunks may run side by side; one more than cores if not given, at most 8
     #[arg(long, env = "CROSSDOCK_WORKERS", value_name = "N")]
     pub(crate) workers: Option<usize>,
 }

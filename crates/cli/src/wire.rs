@@ -24,6 +24,27 @@ pub(crate) async fn open(address: &Address) -> anyhow::Result<Database> {
     Ok(database)
 }
 
+/// Opens a database to work on its jobs. One in which only migrations of ledger records are at home stays that: it is a
+/// bank's, and has no use for tables of links.
+pub(crate) async fn open_to_work(address: &Address) -> anyhow::Result<(Database, bool)> {
+    let database = Database::open(address).await.with_context(|| format!("cannot open {address}"))?;
+    let ledger_alone = database.has(&ledger::ROOM).await? && !database.has(&links::ROOM).await?;
+    if !ledger_alone {
+        drop(database);
+        return Ok((open(address).await?, false));
+    }
+    for room in [&engine::ROOM, &ledger::ROOM] {
+        database.migrate(room).await.with_context(|| format!("cannot migrate {address}"))?;
+    }
+    Ok((database, true))
+}
+
+/// The runner of a database in which only migrations of ledger records are at home.
+pub(crate) fn ledger_runner(database: &Database, limits: Limits, registry: &mut Registry) -> Runner {
+    let kind = Arc::new(ledger::LedgerKind::new(database.clone()));
+    Runner::new(Store::new(database.clone()), vec![kind], limits, Metrics::register(registry))
+}
+
 /// Bitly, reached as the command line says.
 pub(crate) struct BitlyVendor {
     source: SourceArgs,

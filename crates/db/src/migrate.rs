@@ -133,6 +133,28 @@ impl Database {
         tx.commit().await
     }
 
+    /// Whether the room has ever been migrated here.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub async fn has(&self, room: &Room) -> Result<bool> {
+        let mut reader = self.read().await?;
+        let listed = match reader.conn() {
+            Conn::Sqlite(conn) => {
+                sqlx::raw_sql(room.list[0]).fetch_all(conn).await.map(|rows| !rows.is_empty())
+            }
+            Conn::Postgres(pg) => {
+                sqlx::raw_sql(room.list[1]).fetch_all(pg.conn).await.map(|rows| !rows.is_empty())
+            }
+        };
+        match listed {
+            Ok(some) => Ok(some),
+            // There is no such table, or no such schema.
+            Err(sqlx::Error::Database(_)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Whether every migration is applied, as far as a look can tell; anything unexpected is left to the migration.
     async fn is_current(&self, room: &Room) -> bool {
         let Ok(mut reader) = self.read().await else { return false };

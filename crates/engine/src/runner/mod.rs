@@ -82,6 +82,9 @@ pub struct Limits {
     pub rows_per_second: Option<NonZeroU32>,
 }
 
+/// Workers of a process that is told no number; each holds a connection while it works.
+const WORKERS_MAX: usize = 8;
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -117,11 +120,16 @@ impl Limits {
     /// once in a transaction: with four times as many records in a chunk it writes half as much for each of them. Its
     /// other writers wait longer for their turn, half a second where links come as fast as they can be written. On
     /// Postgres nothing is gained, and locks would be held for longer.
+    ///
+    /// On Postgres there is one worker more than cores: each waits for the server for a while.
     pub fn suited_to(kind: db::Kind) -> Self {
         let limits = Self::default();
         match kind {
             db::Kind::Sqlite => Self { chunk_records: 4 * limits.chunk_records, ..limits },
-            db::Kind::Postgres => limits,
+            db::Kind::Postgres => {
+                let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+                Self { workers: (cores + 1).clamp(limits.workers, WORKERS_MAX), ..limits }
+            }
         }
     }
 }

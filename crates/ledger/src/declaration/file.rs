@@ -64,6 +64,14 @@ pub(super) struct Paging {
     pub(super) stalled_is_end: bool,
     #[serde(default)]
     pub(super) stateful: bool,
+    pub(super) reanchor: Option<Spanned<Reanchor>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Reanchor {
+    pub(super) param: String,
+    pub(super) last: Spanned<String>,
 }
 
 #[derive(Debug, Deserialize)]

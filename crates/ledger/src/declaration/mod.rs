@@ -139,6 +139,17 @@ pub struct Paging {
     pub stalled_is_end: bool,
     /// Whether the cursor may stay while the rows move on.
     pub stateful: bool,
+    /// How to go on where every cursor has expired.
+    pub reanchor: Option<Reanchor>,
+}
+
+/// Going on behind a record instead of at a cursor: the parameter that takes a record's key.
+#[derive(Debug, Clone)]
+pub struct Reanchor {
+    /// The parameter.
+    pub param: String,
+    /// Where the key stands in a record.
+    pub key: Pointer,
 }
 
 /// Where the next position is found.

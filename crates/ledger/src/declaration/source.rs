@@ -8,7 +8,7 @@ use super::file;
 use super::reader::Reader;
 use super::{
     Auth, AuthKind, ErrorRule, HttpSource, Meaning, Next, PIPELINE, Pace, Paging, Partitions, Problem,
-    RangeKind, SecretFrom, Source, Sweep, Until,
+    RangeKind, Reanchor, SecretFrom, Source, Sweep, Until,
 };
 use crate::field::instant;
 use crate::pointer::Pointer;
@@ -77,6 +77,7 @@ impl Reader<'_> {
                     cursor_at_end: false,
                     stalled_is_end: false,
                     stateful: false,
+                    reanchor: None,
                 }
             }
         };
@@ -133,6 +134,17 @@ impl Reader<'_> {
             }
         };
         let declared = paging.get_ref();
+        let reanchor = declared.reanchor.as_ref().map(|reanchor| {
+            if matches!(from, Next::Last(_)) || declared.stalled_is_end || declared.stateful {
+                self.problem(
+                    reanchor,
+                    "`reanchor` is for cursors that expire; `last` has none, and one that is `stateful` or `stalled_is_end` \
+                     says nothing of where it stands",
+                );
+            }
+            let declared = reanchor.get_ref();
+            Reanchor { param: declared.param.clone(), key: self.pointer(&declared.last) }
+        });
         if matches!(from, Next::Last(_))
             && (declared.empty_text_is_end || declared.stalled_is_end || declared.stateful)
         {
@@ -150,6 +162,7 @@ impl Reader<'_> {
             cursor_at_end: declared.cursor_at_end,
             stalled_is_end: declared.stalled_is_end,
             stateful: declared.stateful,
+            reanchor,
         }
     }
 

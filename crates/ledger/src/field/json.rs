@@ -16,7 +16,7 @@ pub(crate) fn unstorable(token: &str) -> Option<Unstorable> {
     let bytes = token.as_bytes();
     let mut at = 0;
     let mut high = false;
-    while let Some(found) = bytes[at..].iter().position(|byte| *byte == b'\\').map(|index| at + index) {
+    while let Some(found) = memchr::memchr(b'\\', bytes.get(at..)?).map(|index| at + index) {
         if high && found != at {
             return Some(Unstorable::LoneSurrogate);
         }
@@ -94,12 +94,15 @@ impl<'a> Walk<'a> {
 
     fn object(&mut self, out: &mut String) -> Option<()> {
         self.take(b'{')?;
-        let mut members: Vec<(String, String)> = Vec::new();
+        // All values in one text, and where each stands.
+        let mut values = String::with_capacity(64);
+        let mut members = Vec::with_capacity(8);
         while self.peek()? != b'}' {
-            let name = self.string()?.into_owned();
+            let name = self.string()?;
             self.take(b':')?;
-            let mut value = String::new();
-            self.value(&mut value)?;
+            let start = values.len();
+            self.value(&mut values)?;
+            let value = start..values.len();
             match members.iter_mut().find(|(known, _)| *known == name) {
                 Some(member) => member.1 = value,
                 None => members.push((name, value)),
@@ -111,13 +114,13 @@ impl<'a> Walk<'a> {
         self.take(b'}')?;
         members.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes())));
         out.push('{');
-        for (index, (name, value)) in members.iter().enumerate() {
+        for (index, (name, value)) in members.into_iter().enumerate() {
             if index > 0 {
                 out.push_str(", ");
             }
-            write_string(out, name);
+            write_string(out, &name);
             out.push_str(": ");
-            out.push_str(value);
+            out.push_str(&values[value]);
         }
         out.push('}');
         Some(())
@@ -173,6 +176,11 @@ impl<'a> Walk<'a> {
 /// As `escape_json` of Postgres (`src/backend/utils/adt/json.c`).
 fn write_string(out: &mut String, text: &str) {
     out.push('"');
+    if !text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),

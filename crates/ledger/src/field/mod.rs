@@ -224,8 +224,17 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
 }
 
 fn uuid_text(bytes: &[u8; 16]) -> String {
-    let hex = format!("{:032x}", u128::from_be_bytes(*bytes));
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(36);
+    for (index, byte) in bytes.iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from(DIGITS[usize::from(digit)]));
+        }
+    }
+    text
 }
 
 /// A value for a message.

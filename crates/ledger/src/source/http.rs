@@ -1,11 +1,13 @@
 //! A paginated API, asked as declared.
 
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use engine::{Cursor, Page, PartitionSpec, Position, Profile, Source, SourceError};
+use engine::{Cursor, Fingerprint, Page, PartitionSpec, Position, Profile, Source, SourceError};
 use time::OffsetDateTime;
 use upstream::{Answer, Classify, Client, Options, Reply, Request, Url, Verdict};
 
@@ -33,6 +35,8 @@ pub struct HttpPages {
     declared: HttpSource,
     layout: Arc<Layout>,
     profile: Profile,
+    /// Partitions whose latest cursor was refused: where the next one is refused too, their records are asked for by key.
+    refused: Mutex<HashSet<String>>,
 }
 
 /// Where things stand in a page.
@@ -44,7 +48,12 @@ struct Layout {
     cursor: Option<usize>,
     has_more: Option<usize>,
     total: Option<usize>,
+    /// What the classifier has read of bodies that are on their way to whoever asked for them.
+    passing: Mutex<HashMap<Fingerprint, Read>>,
 }
+
+/// Bodies on their way at one time; more are read twice.
+const PASSING_MAX: usize = 64;
 
 impl Layout {
     fn new(source: &HttpSource) -> Self {
@@ -59,7 +68,31 @@ impl Layout {
         };
         let has_more = source.paging.has_more.as_ref().map(&mut add);
         let total = source.paging.total.as_ref().map(&mut add);
-        Self { wanted: Wanted::new(&pointers), paging: source.paging.clone(), cursor, has_more, total }
+        Self {
+            wanted: Wanted::new(&pointers),
+            paging: source.paging.clone(),
+            cursor,
+            has_more,
+            total,
+            passing: Mutex::default(),
+        }
+    }
+
+    /// Keeps what was read of a body for [`Layout::read_again`].
+    fn keep(&self, body: &[u8], read: Read) {
+        let mut passing = self.passing.lock().unwrap_or_else(PoisonError::into_inner);
+        // An answer may have got lost between.
+        if passing.len() >= PASSING_MAX {
+            passing.clear();
+        }
+        passing.insert(Fingerprint::of(body), read);
+    }
+
+    /// As [`Layout::read`], without a second walk over a body that was kept.
+    fn read_again(&self, body: &[u8]) -> Result<Read, String> {
+        let fingerprint = Fingerprint::of(body);
+        let kept = self.passing.lock().unwrap_or_else(PoisonError::into_inner).remove(&fingerprint);
+        kept.map_or_else(|| self.read(body), Ok)
     }
 
     /// Reads a page: where its records stand, where it leads, and how many records it says there are.
@@ -193,7 +226,10 @@ impl Classify for Answers {
             return Verdict::Default;
         }
         match self.layout.read(reply.body) {
-            Ok(_) => Verdict::Ok,
+            Ok(read) => {
+                self.layout.keep(reply.body, read);
+                Verdict::Ok
+            }
             // What is no page may be a page the next time; it is never the end.
             Err(reason) => Verdict::Retry { after: None, reason },
         }
@@ -245,16 +281,78 @@ impl HttpPages {
             prefetch: true,
             stateful_cursor: declared.paging.stateful,
         };
-        Ok(Self { client, url, declared, layout, profile })
+        Ok(Self { client, url, declared, layout, profile, refused: Mutex::default() })
     }
 
     fn read(&self, answer: &Answer) -> Result<Page, SourceError> {
         let read = self
             .layout
-            .read(&answer.body)
+            .read_again(&answer.body)
             .map_err(|reason| SourceError::Malformed(format!("GET {}: {reason}", answer.url.path())))?;
         let records = read.records.into_iter().map(|range| answer.body.slice(range)).collect();
         Ok(Page { records, next: read.next, total: read.total, retries: answer.attempts.saturating_sub(1) })
+    }
+
+    /// The cursor of a position, and the key of the last record before it where the declaration goes on by key.
+    fn place<'p>(&self, at: &'p Position) -> Result<Option<Place<'p>>, SourceError> {
+        let cursor = match at {
+            Position::Beginning => return Ok(None),
+            Position::At(cursor) => cursor.as_str(),
+            Position::End => {
+                return Err(SourceError::Malformed("asked for a page behind the end".to_owned()));
+            }
+        };
+        // A cursor of before the declaration went on by key has none.
+        let marked = self.declared.paging.reanchor.as_ref().and_then(|_| serde_json::from_str(cursor).ok());
+        Ok(Some(marked.map_or(
+            Place { cursor: cursor.into(), key: None },
+            |(cursor, key): (String, String)| Place { cursor: cursor.into(), key: Some(key) },
+        )))
+    }
+
+    /// Puts the key of a page's last record beside the cursor behind it.
+    fn mark(&self, page: &mut Page, before: Option<&Place<'_>>) -> Result<(), SourceError> {
+        let Some(reanchor) = &self.declared.paging.reanchor else { return Ok(()) };
+        let Position::At(next) = &page.next else { return Ok(()) };
+        if before.is_some_and(|before| before.cursor == next.as_str()) {
+            return Err(SourceError::Malformed(format!(
+                "stalled: the cursor {} leads to itself",
+                cut(next.as_str())
+            )));
+        }
+        let key = match page.records.last() {
+            Some(record) => key_of(record, &reanchor.key),
+            None => before.and_then(|before| before.key.clone()),
+        };
+        if let Some(key) = key {
+            let text = serde_json::to_string(&(next.as_str(), key)).expect("texts are JSON");
+            page.next = Cursor::new(text)
+                .map(Position::At)
+                .map_err(|error| SourceError::Malformed(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    async fn ask(
+        &self,
+        partition: &PartitionSpec,
+        position: Option<(&str, &str)>,
+    ) -> Result<Page, SourceError> {
+        let chosen = parts::parameters(&self.declared, &partition.key).ok_or_else(|| {
+            SourceError::Refused(format!("the declaration has no partition '{}'", partition.key))
+        })?;
+        let mut query = self.declared.params.clone();
+        query.extend(chosen);
+        if let Some((param, size)) = &self.declared.page_size {
+            query.push((param.clone(), size.to_string()));
+        }
+        let request = Request::get(self.url.as_str())
+            .query(query.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+            .query(position);
+        match self.client.send(request).await {
+            Ok(answer) => self.read(&answer),
+            Err(error) => Err(self.error(error)),
+        }
     }
 
     fn error(&self, error: upstream::Error) -> SourceError {
@@ -289,6 +387,23 @@ impl HttpPages {
     }
 }
 
+/// A position as the source is asked for it.
+struct Place<'p> {
+    cursor: Cow<'p, str>,
+    key: Option<String>,
+}
+
+/// The key of a record, if it has one that can be asked for.
+fn key_of(record: &[u8], pointer: &Pointer) -> Option<String> {
+    let range = Wanted::new(&[pointer]).find(record).ok()?.remove(0)?;
+    let token = std::str::from_utf8(&record[range]).ok()?;
+    match token.as_bytes().first() {
+        Some(b'"') => json::text_of(token).map(Cow::into_owned),
+        Some(b'-' | b'0'..=b'9') => Some(token.to_owned()),
+        _ => None,
+    }
+}
+
 /// The key of a page's last record, with which the next page begins. An empty page is the end, unless the page says that
 /// there is more; then nothing says where.
 fn last(
@@ -307,23 +422,11 @@ fn last(
     if has_more == Some(false) {
         return Ok(Position::End);
     }
-    let record = &body[range.clone()];
-    let missing = || {
+    let text = key_of(&body[range.clone()], pointer).ok_or_else(|| {
         format!(
             "the last record of the page has no key at {pointer}, so nobody knows where the next page begins"
         )
-    };
-    let range = Wanted::new(&[pointer])
-        .find(record)
-        .ok()
-        .and_then(|mut found| found.remove(0))
-        .ok_or_else(missing)?;
-    let token = std::str::from_utf8(&record[range]).map_err(|_| missing())?;
-    let text = match token.as_bytes().first() {
-        Some(b'"') => json::text_of(token).ok_or_else(missing)?.into_owned(),
-        Some(b'-' | b'0'..=b'9') => token.to_owned(),
-        _ => return Err(missing()),
-    };
+    })?;
     Cursor::new(text).map(Position::At).map_err(|error| error.to_string())
 }
 
@@ -339,27 +442,27 @@ impl Source for HttpPages {
     }
 
     async fn page(&self, partition: &PartitionSpec, at: &Position) -> Result<Page, SourceError> {
-        let cursor = match at {
-            Position::Beginning => None,
-            Position::At(cursor) => Some((self.declared.paging.param.as_str(), cursor.as_str())),
-            Position::End => {
-                return Err(SourceError::Malformed("asked for a page behind the end".to_owned()));
+        let place = self.place(at)?;
+        let cursor = place.as_ref().map(|place| (self.declared.paging.param.as_str(), place.cursor.as_ref()));
+        let mut asked = self.ask(partition, cursor).await;
+        let refused = || self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        match &asked {
+            Err(SourceError::CursorExpired(_)) => {
+                // The first one is told: who asks goes back to where its segment began. If that is refused as well, the
+                // records behind the key are the same ones, and whoever asks compares them.
+                let again = !refused().insert(partition.key.clone());
+                let key = place.as_ref().and_then(|place| place.key.as_deref());
+                if let (true, Some(key), Some(reanchor)) = (again, key, &self.declared.paging.reanchor) {
+                    tracing::info!(partition = partition.key, "no cursor is accepted; going on by key");
+                    asked = self.ask(partition, Some((&reanchor.param, key))).await;
+                    refused().remove(&partition.key);
+                }
             }
-        };
-        let chosen = parts::parameters(&self.declared, &partition.key).ok_or_else(|| {
-            SourceError::Refused(format!("the declaration has no partition '{}'", partition.key))
-        })?;
-        let mut query = self.declared.params.clone();
-        query.extend(chosen);
-        if let Some((param, size)) = &self.declared.page_size {
-            query.push((param.clone(), size.to_string()));
+            Err(_) => {}
+            Ok(_) => drop(refused().remove(&partition.key)),
         }
-        let request = Request::get(self.url.as_str())
-            .query(query.iter().map(|(name, value)| (name.as_str(), value.as_str())))
-            .query(cursor);
-        match self.client.send(request).await {
-            Ok(answer) => self.read(&answer),
-            Err(error) => Err(self.error(error)),
-        }
+        let mut page = asked?;
+        self.mark(&mut page, place.as_ref())?;
+        Ok(page)
     }
 }

@@ -124,6 +124,35 @@ async fn a8_where_the_first_cursor_of_a_segment_is_dead_too_the_job_says_so_at_o
     export.close().await;
 }
 
+/// The example with a way to go on by key.
+fn by_key(export: &Export) -> Folder {
+    let by_key = "param = \"cursor\"\nreanchor = { param = \"after_id\", last = \"/id\" }";
+    changed(&export.folder(""), "param = \"cursor\"", by_key)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a8_where_every_cursor_is_dead_the_segment_is_fetched_again_behind_the_last_key_before_it() {
+    // Request 8 asks for the fourth page of the second segment, which begins at a cursor as well.
+    let export = Export::open(1_500, "expired-all@8", 1).await;
+    let job = export.run(by_key(&export)).await;
+    assert_eq!((job.status, job.counts.imported), (Status::Completed, 1_500), "{:?}", job.reason);
+    assert_eq!((job.fetched, job.counts.duplicate_in_source), (1_500, 0));
+    // The refused one, the anchor's, and the three pages of the segment once more.
+    assert!(export.core.stats().list_requests <= 15 + 2 + 3, "{}", export.core.stats().list_requests);
+    export.compare().await;
+    export.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b18_a_cursor_that_stands_still_is_seen_beside_keys_that_move() {
+    let export = Export::open(1_500, "repeat-cursor@3", 1).await;
+    let job = export.run(by_key(&export)).await;
+    let reason = job.reason.as_deref().unwrap_or_default();
+    assert_eq!(job.status, Status::Failed, "{reason}");
+    assert!(reason.contains("leads to itself"), "{reason}");
+    export.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a9_both_codes_of_a_stale_cursor_are_known_and_another_400_stops_the_job() {
     let faults = "expired-once@5:EXPIRED_PAGE_TOKEN,expired-once@9:INVALID_PAGE_TOKEN";

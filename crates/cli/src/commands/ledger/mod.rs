@@ -12,7 +12,7 @@ mod until;
 use std::path::PathBuf;
 
 use ::ledger::service::Error;
-use ::ledger::{Certificate, Folder, Ledgers, Problem, Variables};
+use ::ledger::{Accepted, Certificate, Folder, Ledgers, Problem, Variables};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use db::{Address, Database, Kind, Timestamp};
@@ -272,6 +272,9 @@ struct Summary<'a> {
     peak_rss_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     certificate: Option<&'a Certificate>,
+    /// Changes of the folder that were accepted on the way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<Accepted>,
 }
 
 fn seconds(job: &Job, end: Option<Timestamp>) -> f64 {
@@ -286,7 +289,9 @@ fn seconds(job: &Job, end: Option<Timestamp>) -> f64 {
 async fn finish(ledgers: &Ledgers, job: &Job, json: bool) -> anyhow::Result<Exit> {
     let certificate = ledgers.certificate(job.id).await?;
     let settled_at = ledgers.settled_at(job.id).await?;
-    tell(job, settled_at, json, certificate.as_ref())?;
+    let mut summary = Summary::of(job, settled_at, certificate.as_ref());
+    summary.changes = ledgers.accepted(job.id).await?;
+    tell(&summary, json)?;
     // A completed job's certificate is computed anew when records of its quarantine were tried again.
     let is_broken = job.status == Status::Completed && certificate.as_ref().is_some_and(|proof| !proof.holds);
     Ok(if is_broken { Exit::Failed } else { exit_of(job.status, job.outcome()) })
@@ -317,19 +322,14 @@ impl<'a> Summary<'a> {
             records_per_second: rate,
             peak_rss_bytes: crate::peak::peak_rss_bytes(),
             certificate,
+            changes: Vec::new(),
         }
     }
 }
 
-fn tell(
-    job: &Job,
-    settled_at: Option<Timestamp>,
-    json: bool,
-    certificate: Option<&Certificate>,
-) -> anyhow::Result<()> {
-    let summary = Summary::of(job, settled_at, certificate);
+fn tell(summary: &Summary<'_>, json: bool) -> anyhow::Result<()> {
     if json {
-        return print_json(&summary);
+        return print_json(summary);
     }
     let outcome = summary.outcome.map_or_else(String::new, |outcome| format!(" ({outcome})"));
     let reason = summary.reason.map_or_else(String::new, |reason| format!("\n  {reason}"));
@@ -348,7 +348,11 @@ fn tell(
         summary.duplicate_in_source,
         summary.failed,
     ))?;
-    match certificate {
+    for accepted in &summary.changes {
+        let files: Vec<String> = accepted.changes.iter().map(ToString::to_string).collect();
+        print(format!("  changed on the way, after {} records: {}", accepted.settled, files.join("; ")))?;
+    }
+    match summary.certificate {
         Some(certificate) => print(certificate.markdown()),
         None => Ok(()),
     }

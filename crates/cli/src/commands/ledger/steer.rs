@@ -3,7 +3,7 @@
 use db::Database;
 use engine::{Job, JobId, Status, Store};
 
-use super::{Known, job, run, tell};
+use super::{Known, Summary, job, run, tell};
 use crate::commands::say;
 use crate::exit::{Exit, usage};
 use crate::settings::File;
@@ -67,6 +67,6 @@ async fn moved(
 }
 
 async fn told(args: &Known, database: &Database) -> anyhow::Result<Exit> {
-    tell(&job(database, args.job).await?, None, args.json, None)?;
+    tell(&Summary::of(&job(database, args.job).await?, None, None), args.json)?;
     Ok(Exit::Clean)
 }
