@@ -57,6 +57,14 @@ impl Error {
         matches!(self, Self::Unique { .. } | Self::Data(_))
     }
 
+    /// What the database says of a refusal, in its words alone.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Data(sqlx::Error::Database(error)) => error.message().to_owned(),
+            other => other.to_string(),
+        }
+    }
+
     /// Whether this is a deadlock that the server broke (SQLSTATE 40P01).
     pub fn is_deadlock(&self) -> bool {
         matches!(self, Self::Retry(sqlx::Error::Database(error)) if error.code().as_deref() == Some("40P01"))

@@ -126,6 +126,12 @@ pub trait Sink: Send + Sync {
         true
     }
 
+    /// The source's id and the label of a record, as far as its bytes tell them. Asked for records that the database refuses
+    /// alone, so that people find them.
+    fn identity(&self, _raw: &[u8]) -> Option<(String, String)> {
+        None
+    }
+
     /// Called after the chunk's commit, in the process that wrote it, for caches. May be missed in a crash.
     fn committed(&self, _written: &[Written]) {}
 

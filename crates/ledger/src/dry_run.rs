@@ -53,6 +53,10 @@ impl Sink for DrySink {
         self.sink.has_identity(raw)
     }
 
+    fn identity(&self, raw: &[u8]) -> Option<(String, String)> {
+        self.sink.identity(raw)
+    }
+
     fn checker(&self) -> Option<Box<dyn Checker>> {
         let (sink, database) = (self.sink.clone(), self.database.clone());
         Some(Box::new(Rehearsal { id: Id::new(), sink, database }))

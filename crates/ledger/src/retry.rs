@@ -368,13 +368,14 @@ impl Line<'_> {
                     Reason { code: "unique_violation".into(), detail: constraint }
                 }
                 Err(SinkError::Db(error)) if error.is_refusal() => {
-                    Reason::new("refused_by_database", error.to_string())
+                    Reason::new("refused_by_database", error.message())
                 }
                 Err(other) => return Err(other.into()),
             };
             tx.undo().await?;
-            if let [_] = part {
-                done.push(Written::failed(None, None, reason));
+            if let [record] = part {
+                let (id, label) = self.sink.identity(&record.raw).unzip();
+                done.push(Written::failed(id, label, reason));
             } else {
                 let (left, right) = part.split_at(part.len() / 2);
                 parts.push(right);

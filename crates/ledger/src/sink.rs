@@ -686,6 +686,12 @@ impl Sink for LedgerSink {
         self.reader.id_of(raw).is_some()
     }
 
+    fn identity(&self, raw: &[u8]) -> Option<(String, String)> {
+        let id = self.reader.id_of(raw)?;
+        let reference = self.declaration.reference.of(&id);
+        Some((id, reference))
+    }
+
     async fn undo(&self, _tx: &mut Tx, job: JobId, _limit: i64) -> Result<i64, SinkError> {
         Err(SinkError::Fatal(format!("job {job}: what a ledger's job wrote is not taken back")))
     }

@@ -208,3 +208,39 @@ fn what_cannot_be_meant_is_refused() {
         done.says(&[says]);
     }
 }
+
+#[test]
+fn a_job_is_paused_resumed_and_cancelled_by_other_processes() {
+    let migration = Migration::new(400, false);
+    let ground = &migration.ground;
+    let mut run = Process::start(&mut migration.command(&["--max-rows-per-second", "100"]));
+    run.hears("job ");
+    let id = ground.json(&["ledger", "status", "--json"])["job"].as_str().expect("an id").to_owned();
+    let paused = ground.run(&["ledger", "pause", &id]);
+    assert_eq!(paused.code, 0, "{paused:?}");
+    assert_eq!(run.wait(), 5, "{}", run.rest_of_talk());
+    let before = migration.status(&json!(id));
+    assert_eq!(before["status"], "paused");
+    assert!(before["imported"].as_i64().expect("a number") < 400, "{before}");
+
+    let ended = ground.run(&["ledger", "resume", &id, "--json"]);
+    assert_eq!((ended.code, &ended.json()["imported"]), (0, &json!(400)), "{ended:?}");
+    let refused = ground.run(&["ledger", "pause", &id]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    refused.says(&["nothing to pause"]);
+
+    let migration = Migration::new(400, false);
+    let ground = &migration.ground;
+    let mut run = Process::start(&mut migration.command(&["--max-rows-per-second", "100"]));
+    run.hears("job ");
+    let id = ground.json(&["ledger", "status", "--json"])["job"].as_str().expect("an id").to_owned();
+    let cancelled = ground.run(&["ledger", "cancel", &id]);
+    assert_eq!(cancelled.code, 0, "{cancelled:?}");
+    cancelled.says(&["ledger rollback"]);
+    assert_eq!(run.wait(), 1, "{}", run.rest_of_talk());
+    let refused = ground.run(&["ledger", "resume", &id]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    refused.says(&["final"]);
+    let taken = ground.run(&["ledger", "rollback", &id, "--json"]);
+    assert_eq!(taken.json()["left"], json!({}), "{taken:?}");
+}

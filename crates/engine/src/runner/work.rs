@@ -428,7 +428,8 @@ impl<'c> Attempt<'_, 'c> {
             };
             tx.undo().await.map_err(undone)?;
             if part.len() == 1 {
-                done.push(Written::failed(None, None, refused));
+                let (id, label) = sink.identity(&part[0].raw).unzip();
+                done.push(Written::failed(id, label, refused));
             } else {
                 let (left, right) = part.split_at(part.len() / 2);
                 parts.push(right);
@@ -526,7 +527,7 @@ fn kills_worker(attempts: i32) -> Written {
 fn refusal(error: &db::Error) -> Reason {
     match error {
         db::Error::Unique { constraint, .. } => Reason::new("unique_violation", constraint.clone()),
-        other => Reason::new("refused_by_database", other.to_string()),
+        other => Reason::new("refused_by_database", other.message()),
     }
 }
 
