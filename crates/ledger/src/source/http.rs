@@ -196,7 +196,10 @@ impl Answers {
                 return None;
             }
             let said = match (&rule.body, wanted) {
-                (Some((_, values)), Some(wanted)) => {
+                (Some((pointer, values)), Some(wanted)) => {
+                    if !may_hold(reply.body, pointer) {
+                        return None;
+                    }
                     let range = wanted.find(reply.body).ok()?.remove(0)?;
                     let token = std::str::from_utf8(&reply.body[range]).ok()?;
                     let text = json::text_of(token).unwrap_or(token.into());
@@ -207,6 +210,18 @@ impl Answers {
             Some((rule.means, said))
         })
     }
+}
+
+/// Whether a body may have something at a pointer, without a walk: every name on the way is somewhere in it, as far as
+/// names are written without escapes.
+fn may_hold(body: &[u8], pointer: &Pointer) -> bool {
+    memchr::memchr(b'\\', body).is_some()
+        || pointer
+            .tokens()
+            .iter()
+            // These may be places in a list.
+            .filter(|token| !token.bytes().all(|byte| byte.is_ascii_digit()))
+            .all(|token| memchr::memmem::find(body, token.as_bytes()).is_some())
 }
 
 impl Classify for Answers {
@@ -464,5 +479,24 @@ impl Source for HttpPages {
         let mut page = asked?;
         self.mark(&mut page, place.as_ref())?;
         Ok(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_walked_only_where_it_may_hold_what_is_looked_for() {
+        let pointer = Pointer::parse("/errors/0/code").unwrap();
+        for (body, expected) in [
+            (r#"{"errors":[{"code":"THROTTLED"}]}"#, true),
+            (r#"{"data":[{"id":1}]}"#, false),
+            (r#"{"errors":[]}"#, false),
+            (r#"{"\u0065rrors":[{"c\u006fde":"THROTTLED"}]}"#, true),
+            (r#"{"data":[{"id":1,"memo":"a \"b\""}]}"#, true),
+        ] {
+            assert_eq!(may_hold(body.as_bytes(), &pointer), expected, "{body}");
+        }
     }
 }
