@@ -243,8 +243,9 @@ pub(super) async fn host(shared: Arc<Shared>, id: JobId, stop: CancellationToken
 /// Moves the job to where its loops came to a stop.
 async fn conclude(context: &Context, result: Result<End, HostError>) -> db::Result<()> {
     match result {
-        Ok(End::Done) | Err(HostError::Fenced) => Ok(()),
-        Ok(End::Halted) => halted(context).await,
+        Ok(End::Done) => Ok(()),
+        // Whoever is fenced because the job was cancelled may see it before the watch does.
+        Ok(End::Halted) | Err(HostError::Fenced) => halted(context).await,
         Err(HostError::Db(error)) if error.is_transient() || matches!(error, db::Error::CommitUnknown(_)) => {
             Err(error)
         }
