@@ -15,7 +15,7 @@ TARGET = $$(scripts/target-dir)
 
 .PHONY: help
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: setup ## Import a simulated Bitly account and check every redirect (DEMO_ARGS)

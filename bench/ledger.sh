@@ -17,10 +17,11 @@ export_logs() {
   LOGS_TOKEN="$(field "$LOGS_OUT" token)"
 }
 
-# walk_logs FIGURE ROUND COUNT [KEEP]: the same pages one after another with nothing behind them.
+# walk_logs FIGURE ROUND COUNT: the same pages one after another with nothing behind them.
 walk_logs() {
   local file="$WORK/walk.json"
-  bounded 900 python3 "$BENCH/tools/walk_logs.py" --url "$LOGS_URL" --token-file "$LOGS_OUT" --expect "$3" >"$file"
+  bounded 900 python3 "$BENCH/tools/walk.py" wallet-logs --url "$LOGS_URL/wallet-logs" --token-file "$LOGS_OUT" \
+    --expect "$3" >"$file"
   cp "$file" "$OUT/${1//./-}-$2.json"
   record "$1" "$2" "$(field "$file" records_per_second)" records/s
 }

@@ -21,10 +21,10 @@ bench_import() {
 # The same requests one after another with nothing behind them. Round 0 warms the simulator up and is not recorded.
 walk() {
   local file="$OUT/walk-$1.json"
-  bounded 600 python3 "$BENCH/tools/walk.py" --url "$BITLY_URL" --token-file "$WORK/bitly-$IMPORT_LINKS.out" \
-    --group "$BITLY_GROUP" --expect "$IMPORT_LINKS" >"$file"
+  bounded 600 python3 "$BENCH/tools/walk.py" bitly --url "$BITLY_URL/groups/$BITLY_GROUP/bitlinks" \
+    --token-file "$WORK/bitly-$IMPORT_LINKS.out" --expect "$IMPORT_LINKS" >"$file"
   if [ "$1" = 0 ]; then rm "$file"; return 0; fi
-  record import.fetch_limit "$1" "$(field "$file" links_per_second)" links/s
+  record import.fetch_limit "$1" "$(field "$file" records_per_second)" links/s
 }
 
 import_sqlite() {

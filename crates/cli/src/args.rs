@@ -13,7 +13,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     about,
     propagate_version = true,
     max_term_width = 100,
-    after_help = "Exit codes: 0 clean, 1 failed, 2 usage, 3 completed with failed records, 4 the source's token is needed."
+    after_help = "Exit codes: 0 clean, 1 failed, 2 usage, 3 completed with failed records, 4 the source's token is needed, \
+5 a ledger's run is not finished (the same command goes on)."
 )]
 pub(crate) struct Cli {
     /// The database: sqlite://FILE or postgres://USER@HOST/NAME [default: sqlite://crossdock.db]
@@ -357,7 +358,7 @@ pub(crate) enum TokenAction {
 pub(crate) struct TokenCreate {
     /// What it is for
     pub(crate) name: String,
-    /// What it may do; repeatable; everything if none is named
+    /// What it may do; repeatable; everything if none is named, `jobs:read` too, which shows jobs of the whole installation
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Vec<String>,
 }

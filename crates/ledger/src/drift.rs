@@ -6,15 +6,14 @@
 use std::collections::HashSet;
 
 use db::{Conn, Id};
-use engine::store::history;
-use engine::{Fingerprint, JobId, Outcome, Position, Source, SourceError, Status, manifest};
+use engine::{Fingerprint, JobId, Outcome, Position, Source, SourceError, Status};
 use serde::Serialize;
 use sqlx::Executor as _;
 
 use crate::certificate::Named;
 use crate::copy::CopyRows;
 use crate::declaration::Declaration;
-use crate::reconcile::{BLOCKS, NAMED_MAX};
+use crate::reconcile::{NAMED_MAX, copy_manifest};
 use crate::record::RecordReader;
 use crate::service::{Error, Ledgers};
 
@@ -137,35 +136,20 @@ impl Ledgers {
             CREATE TEMP TABLE came_then (source_id text, came bytea NOT NULL) ON COMMIT DROP",
         )
         .await?;
-        let mut after = (-1, -1, -1);
-        let mut reader = self.database.read().await?;
-        let mut copy = conn.copy_in_raw("COPY came_then FROM STDIN (FORMAT binary)").await?;
-        let mut rows = CopyRows::new(2, 0);
-        loop {
-            let blocks = history::blocks(reader.conn(), id, after, BLOCKS).await?;
-            let Some(last) = blocks.last() else { break };
-            after = (last.part, last.segment, last.first_ordinal);
-            for block in &blocks {
-                let entries = manifest::unpack(&block.block)
-                    .map_err(|error| db::Error::Other(sqlx::Error::Decode(Box::new(error))))?;
-                for entry in entries {
-                    // Told by its bytes alone, which are those of another record.
-                    if entry.source_id.is_none() && entry.outcome == Outcome::DuplicateInSource {
-                        continue;
-                    }
-                    rows.row();
-                    match &entry.source_id {
-                        Some(id) => rows.field(id.as_bytes()),
-                        None => rows.null(),
-                    }
-                    rows.field(&entry.came);
-                }
+        let into = ("COPY came_then FROM STDIN (FORMAT binary)", 2);
+        copy_manifest(&self.database, &mut *conn, id, into, |rows, entry| {
+            // Told by its bytes alone, which are those of another record.
+            if entry.source_id.is_none() && entry.outcome == Outcome::DuplicateInSource {
+                return;
             }
-            copy.send(rows.take()).await?;
-        }
-        copy.send(rows.finish()).await?;
-        copy.finish().await?;
-        drop(reader);
+            rows.row();
+            match &entry.source_id {
+                Some(id) => rows.field(id.as_bytes()),
+                None => rows.null(),
+            }
+            rows.field(&entry.came);
+        })
+        .await?;
         // A record that was refused as a whole is known by its bytes; a second look knows its id.
         sqlx::query(
             "UPDATE came_then t SET source_id = l.source_id FROM crossdock.ledger_looks l

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use db::Database;
+use engine::manifest::{self, Entry};
 use engine::store::history;
-use engine::{JobId, Outcome, manifest};
+use engine::{JobId, Outcome};
 use num_bigint::BigInt;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Executor as _};
@@ -24,7 +25,7 @@ pub(crate) const NAMED_MAX: i64 = 1_000;
 /// Rows shown of a check.
 const CHECK_ROWS: i64 = 10;
 /// Manifest blocks read at once.
-pub(crate) const BLOCKS: i64 = 20;
+const BLOCKS: i64 = 20;
 
 /// What the manifest says.
 #[derive(Default)]
@@ -34,17 +35,18 @@ pub(crate) struct FromManifest {
     pub(crate) max: Option<String>,
 }
 
-/// Fills `expected` from the manifest, block by block.
-pub(crate) async fn expect(
+/// Fills a temporary table from the manifest, block by block: `row` adds what it wants of each entry.
+pub(crate) async fn copy_manifest(
     database: &Database,
     conn: &mut PgConnection,
     job: JobId,
-) -> Result<FromManifest, Error> {
-    let mut found = FromManifest::default();
+    (statement, columns): (&str, usize),
+    mut row: impl FnMut(&mut CopyRows, Entry),
+) -> Result<(), Error> {
     let mut after = (-1, -1, -1);
     let mut reader = database.read().await?;
-    let mut copy = conn.copy_in_raw("COPY expected FROM STDIN (FORMAT binary)").await?;
-    let mut rows = CopyRows::new(2, 0);
+    let mut copy = conn.copy_in_raw(statement).await?;
+    let mut rows = CopyRows::new(columns, 0);
     loop {
         let blocks = history::blocks(reader.conn(), job, after, BLOCKS).await?;
         let Some(last) = blocks.last() else { break };
@@ -52,26 +54,38 @@ pub(crate) async fn expect(
         for block in &blocks {
             let entries = manifest::unpack(&block.block)
                 .map_err(|error| db::Error::Other(sqlx::Error::Decode(Box::new(error))))?;
-            for entry in entries {
-                let stands =
-                    matches!(entry.outcome, Outcome::Imported | Outcome::Updated | Outcome::Unchanged);
-                let Some(reference) = entry.reference.filter(|_| stands) else { continue };
-                rows.row();
-                rows.field(reference.as_bytes());
-                rows.field(&entry.written);
-                found.standing += 1;
-                if found.min.as_ref().is_none_or(|min| reference < *min) {
-                    found.min = Some(reference.clone());
-                }
-                if found.max.as_ref().is_none_or(|max| reference > *max) {
-                    found.max = Some(reference);
-                }
-            }
+            entries.into_iter().for_each(|entry| row(&mut rows, entry));
         }
         copy.send(rows.take()).await?;
     }
     copy.send(rows.finish()).await?;
     copy.finish().await?;
+    Ok(())
+}
+
+/// Fills `expected` from the manifest.
+pub(crate) async fn expect(
+    database: &Database,
+    conn: &mut PgConnection,
+    job: JobId,
+) -> Result<FromManifest, Error> {
+    let mut found = FromManifest::default();
+    let into = ("COPY expected FROM STDIN (FORMAT binary)", 2);
+    copy_manifest(database, conn, job, into, |rows, entry| {
+        let stands = matches!(entry.outcome, Outcome::Imported | Outcome::Updated | Outcome::Unchanged);
+        let Some(reference) = entry.reference.filter(|_| stands) else { return };
+        rows.row();
+        rows.field(reference.as_bytes());
+        rows.field(&entry.written);
+        found.standing += 1;
+        if found.min.as_ref().is_none_or(|min| reference < *min) {
+            found.min = Some(reference.clone());
+        }
+        if found.max.as_ref().is_none_or(|max| reference > *max) {
+            found.max = Some(reference);
+        }
+    })
+    .await?;
     conn.execute("ANALYZE expected").await?;
     Ok(found)
 }

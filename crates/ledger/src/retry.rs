@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use db::{Conn, Timestamp, Tx};
 use engine::manifest::{self, Entry};
+use engine::store::corrections;
 use engine::{
     Certified, ChunkContext, Counts, Fingerprint, JobId, Mode, Outcome, Place, Reason, Sink as _, SinkError,
     StagedRecord, Status, Written,
@@ -172,7 +173,8 @@ impl Ledgers {
         let mut tx = self.database.begin().await?;
         let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
         quarantine::lock(pg.conn, id).await?;
-        let (part, segment) = store::begin_retry(pg.conn, id, RETRIES).await?;
+        let (part, segment) = corrections::begin(tx.conn(), id, RETRIES).await?;
+        let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
         sqlx::query(
             "INSERT INTO crossdock.ledger_retries (job_id, part, segment, code, folder_hash, folder_hash_before)
             VALUES ($1, $2, $3, $4, $5, $6)",
@@ -260,7 +262,7 @@ impl Ledgers {
         let Conn::Postgres(pg) = tx.conn() else { return Err(Error::NotPostgres) };
         // Waits for a commit that is still in flight.
         quarantine::lock(pg.conn, line.job).await?;
-        let known = store::has_chunk(pg.conn, line.job, (line.part, line.segment, first)).await?;
+        let known = corrections::has(tx.conn(), line.job, (line.part, line.segment, first)).await?;
         tx.rollback().await?;
         Ok(known)
     }
@@ -312,7 +314,6 @@ impl Line<'_> {
             })
             .collect();
         let written = self.write(tx, &records).await?;
-        let Conn::Postgres(pg) = tx.conn() else { return Err(Lost::For(Error::NotPostgres)) };
         let tried = held.iter().filter(|record| !contradicted.contains(&record.place));
         let mut counts = Counts::default();
         let mut entries = Vec::new();
@@ -337,7 +338,9 @@ impl Line<'_> {
         counts.failed = -i64::try_from(moved.len()).unwrap_or(i64::MAX);
         let micros = i64::try_from(began.elapsed().as_micros()).unwrap_or(i64::MAX);
         let block = (!entries.is_empty()).then(|| manifest::pack(&entries));
-        store::correct(pg.conn, self.job, (self.part, self.segment, first), &counts, micros, block).await?;
+        let place = (self.part, self.segment, first);
+        corrections::add(tx.conn(), self.job, place, &counts, micros, block.as_deref()).await?;
+        let Conn::Postgres(pg) = tx.conn() else { return Err(Lost::For(Error::NotPostgres)) };
         leave(pg.conn, self.job, &moved).await?;
         stay(pg.conn, self.job, &failing).await?;
         self.account(pg.conn, taken, -counts.failed).await?;
@@ -458,35 +461,30 @@ fn columns(places: impl Iterator<Item = Place>) -> (Vec<i32>, Vec<i32>, Vec<i32>
 
 /// Ends the quarantine of records. In the error log, those that simply arrived are no more.
 async fn leave(conn: &mut PgConnection, job: JobId, moved: &[(&Held, Written)]) -> db::Result<()> {
+    const QUARANTINE: &str = "DELETE FROM crossdock.quarantine q
+        USING unnest($2::int[], $3::int[], $4::int[]) AS m (part, segment, ordinal)
+        WHERE q.job_id = $1 AND (q.part, q.segment, q.ordinal) = (m.part, m.segment, m.ordinal)";
+    const NOTES: &str = "DELETE FROM crossdock.notes n
+        USING unnest($2::int[], $3::int[], $4::int[]) AS m (part, segment, ordinal)
+        WHERE n.job_id = $1 AND (n.part, n.segment, n.ordinal) = (m.part, m.segment, m.ordinal)";
     if moved.is_empty() {
         return Ok(());
     }
-    let (parts, segments, ordinals) = columns(moved.iter().map(|(held, _)| held.place));
-    sqlx::query(
-        "DELETE FROM crossdock.quarantine q USING unnest($2::int[], $3::int[], $4::int[]) AS m (part, segment, ordinal)
-        WHERE q.job_id = $1 AND (q.part, q.segment, q.ordinal) = (m.part, m.segment, m.ordinal)",
-    )
-    .persistent(false)
-    .bind(job.0)
-    .bind(parts)
-    .bind(segments)
-    .bind(ordinals)
-    .execute(&mut *conn)
-    .await?;
     let (explained, arrived): (Vec<_>, Vec<_>) =
         moved.iter().partition(|(_, written)| written.reason.is_some());
-    let (parts, segments, ordinals) = columns(arrived.iter().map(|(held, _)| held.place));
-    sqlx::query(
-        "DELETE FROM crossdock.notes n USING unnest($2::int[], $3::int[], $4::int[]) AS m (part, segment, ordinal)
-        WHERE n.job_id = $1 AND (n.part, n.segment, n.ordinal) = (m.part, m.segment, m.ordinal)",
-    )
-    .persistent(false)
-    .bind(job.0)
-    .bind(parts)
-    .bind(segments)
-    .bind(ordinals)
-    .execute(&mut *conn)
-    .await?;
+    for (statement, (parts, segments, ordinals)) in [
+        (QUARANTINE, columns(moved.iter().map(|(held, _)| held.place))),
+        (NOTES, columns(arrived.iter().map(|(held, _)| held.place))),
+    ] {
+        sqlx::query(statement)
+            .persistent(false)
+            .bind(job.0)
+            .bind(parts)
+            .bind(segments)
+            .bind(ordinals)
+            .execute(&mut *conn)
+            .await?;
+    }
     let explained: Vec<(&Held, &Written)> =
         explained.into_iter().map(|(held, written)| (*held, written)).collect();
     note(conn, job, &explained).await

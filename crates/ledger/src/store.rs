@@ -1,8 +1,7 @@
 //! The ledger's own tables, in the schema `crossdock` beside the engine's.
 
 use db::{Migration, Room, Timestamp};
-use engine::store::chunks;
-use engine::{Counts, JobId, Place, SinkError};
+use engine::{JobId, Place, SinkError};
 use sqlx::postgres::PgConnection;
 
 use crate::certificate::RetryLine;
@@ -209,92 +208,6 @@ pub(crate) async fn hold_at_rest(conn: &mut PgConnection, job: JobId) -> Result<
         return Err(Error::State(format!("job {job} is {status} now; try again when it rests")));
     }
     Ok(())
-}
-
-/// Makes the line of history of a retry, and before the first the partition of these lines. Gives partition and segment.
-///
-/// Nothing is fetched into it: the partition has ended, and holds and expects no records.
-pub(crate) async fn begin_retry(conn: &mut PgConnection, job: JobId, key: &str) -> db::Result<(i32, i32)> {
-    sqlx::query(
-        "INSERT INTO crossdock.partitions (job_id, part, key, expected, status, anchor, position)
-        SELECT $1, max(part) + 1, $2, 0, 'ended', '1:end', '1:end' FROM crossdock.partitions
-        WHERE job_id = $1 HAVING count(*) FILTER (WHERE key = $2) = 0",
-    )
-    .persistent(false)
-    .bind(job.0)
-    .bind(key)
-    .execute(&mut *conn)
-    .await?;
-    Ok(sqlx::query_as(
-        "WITH line AS (
-            UPDATE crossdock.partitions SET segment = segment + 1 WHERE job_id = $1 AND key = $2
-            RETURNING part, segment - 1 AS segment)
-        INSERT INTO crossdock.segments (job_id, part, segment, run, status, anchor, closed_at, cleaned_at)
-        SELECT $1, part, segment, (SELECT run FROM crossdock.jobs WHERE id = $1), 'cleaned', '1:end',
-            clock_timestamp(), clock_timestamp() FROM line
-        RETURNING part, segment",
-    )
-    .persistent(false)
-    .bind(job.0)
-    .bind(key)
-    .fetch_one(conn)
-    .await?)
-}
-
-/// A chunk that corrects earlier ones: it holds no records, and its counts come to nothing.
-pub(crate) async fn correct(
-    conn: &mut PgConnection,
-    job: JobId,
-    key: chunks::Key,
-    counts: &Counts,
-    process_micros: i64,
-    block: Option<Vec<u8>>,
-) -> db::Result<()> {
-    sqlx::query(
-        "INSERT INTO crossdock.chunks (job_id, part, segment, first_ordinal, records, status, settled_at, imported, updated,
-            unchanged, skipped, filtered, duplicate_in_source, failed, targets,
-            process_micros)
-        VALUES ($1, $2, $3, $4, 0, 'settled', clock_timestamp(), $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-    )
-    .persistent(false)
-    .bind(job.0)
-    .bind(key.0)
-    .bind(key.1)
-    .bind(key.2)
-    .bind(counts.imported)
-    .bind(counts.updated)
-    .bind(counts.unchanged)
-    .bind(counts.skipped)
-    .bind(counts.filtered)
-    .bind(counts.duplicate_in_source)
-    .bind(counts.failed)
-    .bind(counts.targets)
-    .bind(process_micros)
-    .execute(&mut *conn)
-    .await?;
-    let Some(block) = block else { return Ok(()) };
-    sqlx::query(
-        "INSERT INTO crossdock.manifest_blocks (job_id, part, segment, first_ordinal, block)
-        VALUES ($1, $2, $3, $4, $5)",
-    )
-    .persistent(false)
-    .bind(job.0)
-    .bind(key.0)
-    .bind(key.1)
-    .bind(key.2)
-    .bind(block)
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// Whether the job has this chunk.
-pub(crate) async fn has_chunk(conn: &mut PgConnection, job: JobId, key: chunks::Key) -> db::Result<bool> {
-    let known = sqlx::query_scalar(
-        "SELECT EXISTS (SELECT 1 FROM crossdock.chunks
-        WHERE job_id = $1 AND part = $2 AND segment = $3 AND first_ordinal = $4)",
-    );
-    Ok(known.persistent(false).bind(job.0).bind(key.0).bind(key.1).bind(key.2).fetch_one(conn).await?)
 }
 
 /// Whether a rollback of the job began and did not end.

@@ -1,6 +1,9 @@
 //! `crossdock demo`, as the README's first command runs it.
 
-use crate::ground::{Database, Done, Ground, Process, bare, on_both, server_url};
+use std::net::TcpStream;
+use std::time::Instant;
+
+use crate::ground::{Database, Done, Ground, PATIENCE, Process, bare, on_both, server_url};
 
 fn demo(database: Database, args: &[&str]) -> Done {
     let mut command = bare(&["demo", "--exit", "--json"]);
@@ -119,6 +122,15 @@ fn the_ledgers_demo_leaves_another_bank_alone() {
 }
 
 /// However the demo ends, its processes end with it: none of them is connected to the database any more.
+/// Waits until nobody listens at an address any more.
+fn until_closed(address: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while TcpStream::connect(address).is_ok() {
+        assert!(Instant::now() < deadline, "somebody still listens at {address}");
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn the_ledgers_demo_leaves_no_process_behind() {
     let ground = Ground::new(Database::Postgres);
@@ -128,9 +140,13 @@ fn the_ledgers_demo_leaves_no_process_behind() {
     }] {
         let args = ["demo", "ledger", "--count", "100000", "--database", &ground.url];
         let mut demo = Process::start(&mut bare(&args));
+        let line = demo.hears("wallet logs at http://");
+        let simulator = line.rsplit("http://").next().expect("an address").trim_end_matches('/').to_owned();
         demo.hears("two workers are at work");
         ground.until_connected(|others| others >= 3);
+        assert!(TcpStream::connect(&simulator).is_ok(), "{simulator}");
         assert_ne!(ending(&mut demo), 0);
         ground.until_connected(|others| others == 0);
+        until_closed(&simulator);
     }
 }

@@ -12,6 +12,7 @@
 //! what is one step.
 
 pub mod chunks;
+pub mod corrections;
 pub mod history;
 pub mod jobs;
 pub mod pages;

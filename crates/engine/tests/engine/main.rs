@@ -10,6 +10,7 @@ mod support;
 
 mod back_pressure;
 mod closing;
+mod corrections;
 mod conservation;
 mod counts;
 mod cursors;

@@ -6,29 +6,14 @@ use engine::Status;
 use engine::store::history::SegmentLine;
 use imports::{ImportReport, LogEntry};
 use maud::{Markup, html};
-use serde::Deserialize;
 
 use super::layout::{Html, page};
+use super::parts::{self, Signature, number, refresh, segments};
 use crate::api::{Query, Shared, id};
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 
 /// Entries of the error log that the page shows; the API and the command line give all that are kept.
 const LOG_SHOWN: usize = 200;
-/// Segments that the page shows, the latest.
-const SEGMENTS_SHOWN: usize = 100;
-/// How often a page of a moving import is loaded again.
-const REFRESH_SECONDS: u32 = 3;
-/// How often one that waits for a person is.
-const REFRESH_SLOWLY_SECONDS: u32 = 15;
-
-/// What opens the page.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Signature {
-    #[serde(default)]
-    expires: i64,
-    #[serde(default)]
-    sig: String,
-}
 
 pub(crate) async fn handle(
     State(api): State<Shared>,
@@ -36,14 +21,7 @@ pub(crate) async fn handle(
     uri: Uri,
     Query(signature): Query<Signature>,
 ) -> Result<Html, Problem> {
-    let now = api.clock.now();
-    if !api.page_key.allows(uri.path(), signature.expires, &signature.sig, now) {
-        return Err(Problem::new(
-            Code::InvalidSignature,
-            "this link does not open the page, or does not any more",
-        )
-        .for_people());
-    }
+    parts::allow(&api, uri.path(), signature.expires, &signature.sig)?;
     show(&api, &text).await.map_err(Problem::for_people)
 }
 
@@ -65,14 +43,6 @@ fn vendor(word: &str) -> &str {
     }
 }
 
-pub(super) fn refresh(status: Status) -> Option<u32> {
-    match status {
-        Status::Queued | Status::Running | Status::Waiting => Some(REFRESH_SECONDS),
-        Status::Paused | Status::AwaitingToken | Status::Failed => Some(REFRESH_SLOWLY_SECONDS),
-        Status::Completed | Status::Cancelled => None,
-    }
-}
-
 fn content(
     title: &str,
     report: &ImportReport,
@@ -83,7 +53,7 @@ fn content(
     html! {
         h1 { (title) }
         p {
-            span.status.(tone(report)) { (words(report)) }
+            span.status.(parts::tone(report.status, report.outcome)) { (words(report)) }
             @if report.dry_run { " " span.status.soft { "dry run: nothing is written" } }
         }
         @if let Some(forecast) = &report.forecast { p { "Needs " (forecast.to_string()) "." } }
@@ -100,15 +70,6 @@ fn content(
         (remarks_on_links(remarks))
         (segments(history))
         p.soft { "Import " code { (report.id) } ", made " (report.created_at) }
-    }
-}
-
-fn tone(report: &ImportReport) -> &'static str {
-    match report.status {
-        Status::Completed if report.outcome == Some("clean") => "good",
-        Status::Completed | Status::Paused | Status::AwaitingToken | Status::Waiting => "warn",
-        Status::Failed | Status::Cancelled => "bad",
-        Status::Queued | Status::Running => "busy",
     }
 }
 
@@ -150,20 +111,15 @@ fn progress(report: &ImportReport) -> Markup {
 }
 
 fn counts(report: &ImportReport) -> Markup {
-    let all = [
-        ("imported", report.imported),
-        ("updated", report.updated),
-        ("unchanged", report.unchanged),
-        ("skipped", report.skipped),
-        ("filtered", report.filtered),
-        ("duplicates", report.duplicates),
-        ("failed", report.failed),
-    ];
-    html! {
-        dl.counts {
-            @for (name, count) in all { div { dt { (name) } dd { (number(count)) } } }
-        }
-    }
+    parts::counts([
+        report.imported,
+        report.updated,
+        report.unchanged,
+        report.skipped,
+        report.filtered,
+        report.duplicates,
+        report.failed,
+    ])
 }
 
 /// Where the slugs of each host go, if a check has met them.
@@ -211,17 +167,12 @@ fn errors(report: &ImportReport, log: &[LogEntry]) -> Markup {
         @if log.is_empty() { p.soft { "Nothing to report." } }
         @else {
             div.card {
-                table {
-                    tr { th { "link" } th { "outcome" } th { "reason" } th { "detail" } }
-                    @for entry in log.iter().take(LOG_SHOWN) {
-                        tr {
-                            td.text { (entry.source_slug.as_deref().or(entry.source_id.as_deref()).unwrap_or("–")) }
-                            td { (entry.outcome) }
-                            td { code { (entry.reason) } }
-                            td.text { (entry.detail) }
-                        }
-                    }
-                }
+                (parts::log("link", log.iter().take(LOG_SHOWN).map(|entry| parts::LogRow {
+                    name: entry.source_slug.as_deref().or(entry.source_id.as_deref()),
+                    outcome: &entry.outcome,
+                    code: &entry.reason,
+                    detail: &entry.detail,
+                })))
                 @if log.len() > LOG_SHOWN {
                     p.soft { "The first " (LOG_SHOWN) " of " (number(entries(report, log))) "." }
                 }
@@ -270,72 +221,4 @@ fn remarks_on_links(remarks: &[LogEntry]) -> Markup {
 /// The log keeps a thousand entries and the counters go on.
 fn entries(report: &ImportReport, log: &[LogEntry]) -> i64 {
     (report.failed + report.skipped + report.filtered).max(i64::try_from(log.len()).unwrap_or(i64::MAX))
-}
-
-pub(super) fn segments(history: &[SegmentLine]) -> Markup {
-    let shown = &history[history.len().saturating_sub(SEGMENTS_SHOWN)..];
-    html! {
-        h2 { "History" }
-        @if shown.is_empty() { p.soft { "Nothing has been fetched yet." } }
-        @else {
-            div.card {
-                table {
-                    tr {
-                        th { "segment" } th { "state" }
-                        @for name in ["run", "pages", "records", "imported", "failed", "retries", "fetch s", "process s"] {
-                            th.number { (name) }
-                        }
-                        th { "begun" }
-                    }
-                    @for line in shown {
-                        tr {
-                            td { (line.part) "/" (line.segment) }
-                            td { (line.status) }
-                            td.number { (line.run) }
-                            td.number { (line.pages) }
-                            td.number { (line.records) }
-                            td.number { (line.imported) }
-                            td.number { (line.failed) }
-                            td.number { (line.retries) }
-                            td.number { (seconds(line.fetch_micros)) }
-                            td.number { (seconds(line.process_micros)) }
-                            td { (line.started_at) }
-                        }
-                    }
-                }
-                @if shown.len() < history.len() { p.soft { "The latest " (shown.len()) " of " (history.len()) "." } }
-            }
-        }
-    }
-}
-
-fn seconds(micros: i64) -> String {
-    let tenths = micros / 100_000;
-    format!("{}.{}", tenths / 10, tenths % 10)
-}
-
-/// With a thin space between groups of three digits.
-pub(super) fn number(number: i64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) && !grouped.ends_with('-') {
-            grouped.push('\u{202f}');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        for (given, shown) in [(0, "0"), (999, "999"), (1000, "1\u{202f}000"), (-123456, "-123\u{202f}456")] {
-            assert_eq!(number(given), shown);
-        }
-        assert_eq!(seconds(12_345_678), "12.3");
-    }
 }

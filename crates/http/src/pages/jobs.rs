@@ -4,17 +4,17 @@
 
 use axum::extract::{Path, State};
 use db::Id;
+use engine::JobId;
 use engine::store::partitions::State as Partition;
-use engine::{JobId, Status};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::import::{number, refresh, segments};
 use super::layout::{Html, page};
+use super::parts::{self, Signature, allow, closed, number, refresh, segments};
 use crate::api::{Api, Query, Shared, id};
 use crate::jobs::{self, JobView, WholeJob};
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 
 /// Jobs that the list shows, the newest.
 const LISTED: i64 = 100;
@@ -26,15 +26,6 @@ const NOTES_SHOWN: usize = 200;
 pub(crate) struct ListSignature {
     #[serde(default)]
     workspace: String,
-    #[serde(default)]
-    expires: i64,
-    #[serde(default)]
-    sig: String,
-}
-
-/// What opens one job.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Signature {
     #[serde(default)]
     expires: i64,
     #[serde(default)]
@@ -65,7 +56,6 @@ pub(crate) async fn list(
         let path = format!("/jobs/{}", view.id);
         format!("{path}?expires={expires}&sig={}", api.page_key.signature(&path, expires))
     };
-    let moving = views.iter().find(|view| matches!(view.status, Status::Running | Status::Queued));
     let content = html! {
         h1 { "Jobs" }
         @if views.is_empty() { p.soft { "There is none yet." } }
@@ -95,7 +85,7 @@ pub(crate) async fn list(
             }
         }
     };
-    Ok(Html(page("Jobs", moving.and_then(|view| refresh(view.status)), &content)))
+    Ok(Html(page("Jobs", views.iter().filter_map(|view| refresh(view.status)).min(), &content)))
 }
 
 pub(crate) async fn one(
@@ -109,28 +99,10 @@ pub(crate) async fn one(
     Ok(Html(page(&whole.job.title, refresh(whole.job.status), &content(&whole))))
 }
 
-fn allow(api: &Api, path: &str, expires: i64, signature: &str) -> Result<(), Problem> {
-    if api.page_key.allows(path, expires, signature, api.clock.now()) { Ok(()) } else { Err(closed()) }
-}
-
-fn closed() -> Problem {
-    Problem::new(Code::InvalidSignature, "this link does not open the page, or does not any more")
-        .for_people()
-}
-
 fn state(view: &JobView) -> String {
     match view.outcome {
         Some(outcome) => format!("{}, {outcome}", view.status),
         None => view.status.to_string(),
-    }
-}
-
-fn tone(view: &JobView) -> &'static str {
-    match view.status {
-        Status::Completed if view.outcome == Some("clean") => "good",
-        Status::Completed | Status::Paused | Status::AwaitingToken | Status::Waiting => "warn",
-        Status::Failed | Status::Cancelled => "bad",
-        Status::Queued | Status::Running => "busy",
     }
 }
 
@@ -139,7 +111,7 @@ fn content(whole: &WholeJob) -> Markup {
     html! {
         h1 { (job.title) }
         p {
-            span.status.(tone(job)) { (state(job)) }
+            span.status.(parts::tone(job.status, job.outcome)) { (state(job)) }
             @if job.dry_run { " " span.status.soft { "dry run: nothing is written" } }
         }
         @if let Some(reason) = &job.reason { p { (reason) } }
@@ -158,15 +130,6 @@ fn content(whole: &WholeJob) -> Markup {
 }
 
 fn counts(job: &JobView) -> Markup {
-    let all = [
-        ("imported", job.imported),
-        ("updated", job.updated),
-        ("unchanged", job.unchanged),
-        ("skipped", job.skipped),
-        ("filtered", job.filtered),
-        ("duplicates", job.duplicate_in_source),
-        ("failed", job.failed),
-    ];
     html! {
         p.soft {
             (number(job.fetched)) " records fetched"
@@ -174,9 +137,15 @@ fn counts(job: &JobView) -> Markup {
             " in " (number(job.pages)) " pages, run " (job.run)
             @if job.retries > 0 { ", " (number(job.retries)) " retries" }
         }
-        dl.counts {
-            @for (name, count) in all { div { dt { (name) } dd { (number(count)) } } }
-        }
+        (parts::counts([
+            job.imported,
+            job.updated,
+            job.unchanged,
+            job.skipped,
+            job.filtered,
+            job.duplicate_in_source,
+            job.failed,
+        ]))
     }
 }
 
@@ -232,17 +201,12 @@ fn notes(whole: &WholeJob) -> Markup {
         @if whole.notes.is_empty() { p.soft { "Nothing to report." } }
         @else {
             div.card {
-                table {
-                    tr { th { "record" } th { "outcome" } th { "reason" } th { "detail" } }
-                    @for note in whole.notes.iter().take(NOTES_SHOWN) {
-                        tr {
-                            td.text { (note.label.as_deref().or(note.source_id.as_deref()).unwrap_or("–")) }
-                            td { (note.outcome) }
-                            td { code { (note.code) } }
-                            td.text { (note.detail) }
-                        }
-                    }
-                }
+                (parts::log("record", whole.notes.iter().take(NOTES_SHOWN).map(|note| parts::LogRow {
+                    name: note.label.as_deref().or(note.source_id.as_deref()),
+                    outcome: &note.outcome,
+                    code: &note.code,
+                    detail: &note.detail,
+                })))
                 @if whole.notes.len() > NOTES_SHOWN { p.soft { "The first " (NOTES_SHOWN) "; the API gives all that are kept." } }
             }
         }

@@ -6,6 +6,7 @@ mod import;
 mod jobs;
 mod layout;
 mod migrate_from;
+mod parts;
 mod signature;
 
 use axum::Router;

@@ -120,7 +120,7 @@ mod tests {
             move || std::fs::read(pipe).unwrap()
         });
         let command = format!("exec > {}; echo begun; sleep 600 & wait", pipe.display());
-        assert_eq!(run(&command, &[], "", Duration::from_millis(500)).await, Ended::TimedOut);
+        assert_eq!(run(&command, &[], "", Duration::from_secs(5)).await, Ended::TimedOut);
         assert_eq!(reading.join().unwrap(), b"begun\n");
         std::fs::remove_dir_all(folder).unwrap();
     }

@@ -294,7 +294,11 @@ async fn finish(ledgers: &Ledgers, job: &Job, json: bool) -> anyhow::Result<Exit
     tell(&summary, json)?;
     // A completed job's certificate is computed anew when records of its quarantine were tried again.
     let is_broken = job.status == Status::Completed && certificate.as_ref().is_some_and(|proof| !proof.holds);
-    Ok(if is_broken { Exit::Failed } else { exit_of(job.status, job.outcome()) })
+    Ok(match job.status {
+        Status::Queued | Status::Running | Status::Waiting | Status::Paused => Exit::Unfinished,
+        _ if is_broken => Exit::Failed,
+        status => exit_of(status, job.outcome()),
+    })
 }
 
 impl<'a> Summary<'a> {

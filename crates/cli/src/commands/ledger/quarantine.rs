@@ -257,14 +257,16 @@ async fn export(
 
 /// For its owner alone: records are other people's money.
 fn create(path: &PathBuf) -> anyhow::Result<std::fs::File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
-        .with_context(|| format!("cannot write {}", path.display()))
+    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+    let open = || {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        // One that was there keeps its mode otherwise. A pipe or a terminal has no owner's mode to set.
+        if file.metadata()?.is_file() {
+            file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+        }
+        Ok::<_, std::io::Error>(file)
+    };
+    open().with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// What is tried: the values are those of the job, except what is set here and what only a new folder names.

@@ -176,14 +176,13 @@ async fn host(database: &Database, file: &File, id: JobId, hosting: &Hosting<'_>
     let ledgers = Ledgers::new(database.clone());
     if is_at_work(ended.status) {
         say("stopped; the same command goes on from here");
-        finish(&ledgers, &ended, hosting.json).await?;
-        return Ok(Exit::Unfinished);
+        return finish(&ledgers, &ended, hosting.json).await;
     }
     let exit = finish(&ledgers, &ended, hosting.json).await?;
     if let Some(command) = hosting.on_complete {
         call(command, &ledgers, &ended).await?;
     }
-    Ok(if ended.status == Status::Paused { Exit::Unfinished } else { exit })
+    Ok(exit)
 }
 
 fn is_at_work(status: Status) -> bool {

@@ -1,6 +1,7 @@
 //! The statements for Postgres.
 
 pub(super) mod chunks;
+pub(super) mod corrections;
 pub(super) mod history;
 pub(super) mod jobs;
 pub(super) mod pages;

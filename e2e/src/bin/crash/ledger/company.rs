@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use tokio::time::Instant;
 
 use super::case::{PROCESSES_MAX, Role, Victim};
 use super::cast::{Cast, Player};
-use crate::process::Ending;
+use crate::process::{Ending, PROCESS_LIMIT};
 
 /// Who is there, for each number of processes.
 const ROLES: [Role; PROCESSES_MAX] = [Role::Fetcher, Role::Worker, Role::Worker, Role::Joiner];
@@ -18,6 +19,9 @@ pub(super) struct Company<'c> {
     pub(super) others: Vec<Player>,
     /// Others may abort, at their end too.
     armed: bool,
+    began: Instant,
+    /// A job that takes longer hangs.
+    pub(super) limit: Duration,
 }
 
 impl<'c> Company<'c> {
@@ -38,7 +42,16 @@ impl<'c> Company<'c> {
             others.push(cast.start(*role, failpoint(*role))?);
         }
         let main = cast.start(Role::Fetcher, failpoint(Role::Fetcher))?;
-        Ok(Self { cast, main, others, armed: armed.is_some() })
+        let (began, limit) = (Instant::now(), PROCESS_LIMIT);
+        Ok(Self { cast, main, others, armed: armed.is_some(), began, limit })
+    }
+
+    /// An error once the job hangs.
+    pub(super) fn may_go_on(&self) -> anyhow::Result<()> {
+        if self.began.elapsed() > self.limit {
+            bail!("the job hangs: no end within {:?}", self.limit);
+        }
+        Ok(())
     }
 
     /// Waits for the end of the job; one that does not end as it should is an error.
@@ -56,6 +69,7 @@ impl<'c> Company<'c> {
 
     /// Whether the job ends within this time.
     pub(super) async fn ends_within(&mut self, time: Duration) -> anyhow::Result<bool> {
+        self.may_go_on()?;
         match self.main.running.ends_within(time).await? {
             Some(ending) => self.expect_done(ending).map(|()| true),
             None => Ok(false),

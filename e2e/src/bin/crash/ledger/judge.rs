@@ -10,10 +10,10 @@ use crate::run::Verdict;
 const PAGES_AGAIN_MAX: u64 = 2;
 
 /// Compares the target with the export, and looks at the books and at what the source was asked.
-pub(super) async fn judge(cast: &Cast<'_>, truth: &Truth) -> anyhow::Result<Verdict> {
+pub(super) async fn judge(cast: &Cast<'_>, truth: &Truth, interruptions: usize) -> anyhow::Result<Verdict> {
     let differences = bank::compare(&cast.direct_for_us, truth).await?;
     let jobs = bank::jobs(&cast.direct_for_us).await?;
-    let mut complaints = books(&jobs, truth);
+    let mut complaints = books(&jobs, truth, interruptions);
     for job in &jobs {
         let verification = cast.verify(job).await?;
         if !verification.holds || verification.records != truth.records {
@@ -31,9 +31,9 @@ pub(super) async fn judge(cast: &Cast<'_>, truth: &Truth) -> anyhow::Result<Verd
     Ok(Verdict { differences, complaints, again, resumed })
 }
 
-/// One job has imported everything. Where the interruption came after its end, starting again made a second one, which
-/// found everything unchanged.
-pub(super) fn books(jobs: &[JobRow], truth: &Truth) -> Vec<String> {
+/// One job has imported everything. Where an interruption came after the end, starting again made another one, which found
+/// everything unchanged.
+fn books(jobs: &[JobRow], truth: &Truth, interruptions: usize) -> Vec<String> {
     let wrong = |job: &JobRow, again: bool| {
         // What was given twice, far apart, meets a row of another job the second time: both are unchanged.
         let came = if again {
@@ -51,8 +51,11 @@ pub(super) fn books(jobs: &[JobRow], truth: &Truth) -> Vec<String> {
             || (job.ready, job.unclean, job.staged) != (0, 0, 0)
     };
     let mut complaints = Vec::new();
-    if !matches!(jobs.len(), 1 | 2) {
-        complaints.push(format!("{} jobs where one, or one and its repetition, were expected", jobs.len()));
+    if !(1..=1 + interruptions).contains(&jobs.len()) {
+        complaints.push(format!(
+            "{} jobs where one, and at most a repetition for each of {interruptions} interruptions, were expected",
+            jobs.len()
+        ));
     }
     for (number, job) in jobs.iter().enumerate() {
         if wrong(job, number > 0) {
@@ -112,7 +115,9 @@ mod tests {
             (vec![JobRow { quarantined: 3, ..job(7, 0) }], 1),
         ];
         for (jobs, expected) in cases {
-            assert_eq!(books(&jobs, &truth).len(), expected, "{jobs:?}");
+            assert_eq!(books(&jobs, &truth, 1).len(), expected, "{jobs:?}");
         }
+        assert_eq!(books(&[job(7, 0), job(0, 7), job(0, 7)], &truth, 2), Vec::<String>::new());
+        assert_eq!(books(&[job(7, 0), job(0, 7)], &truth, 0).len(), 1);
     }
 }

@@ -25,7 +25,9 @@ const PROCESSES: usize = 3;
 const RATIO_MAX: f64 = 1.3;
 const RATIO_SECONDS: f64 = 300.0;
 /// Each process stays below.
-const PEAK_MAX: u64 = 200 * 1024 * 1024;
+const PEAK_MAX: u64 = 200_000_000;
+/// A migration that takes longer hangs.
+const MIGRATION_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// What counts as the end of a migration: the certificate is made within it.
 const END: f64 = 0.1;
 /// Undisturbed, a process uses in the last third of a migration at most so much more than in the first.
@@ -145,7 +147,7 @@ pub(crate) async fn run(
         let core = Core::start(binary, export).await?;
         let cast = Cast::new(binary, &ground.folder, ground.url(None)?, &core, export, false)?;
         let (mut migration, expect) = migrate(&cast, &kills).await?;
-        let verdict = judge(&cast, &prepared.truth).await?;
+        let verdict = judge(&cast, &prepared.truth, migration.kills).await?;
         let jobs: Vec<JobRow> = bank::jobs(&cast.direct_for_us).await?;
         let last = jobs.first();
         migration.source_hash = last.and_then(|job| job.source_hash.clone());
@@ -214,6 +216,7 @@ async fn migrate(cast: &Cast<'_>, kills: &[(Role, Duration)]) -> anyhow::Result<
     let mut migration = Migration::default();
     let began = Instant::now();
     let mut company = Company::raise(cast, PROCESSES, None)?;
+    company.limit = MIGRATION_LIMIT;
     let mut due = kills.iter().peekable();
     let mut samples = Vec::new();
     while !company.ends_within(LOOK_EVERY).await? {

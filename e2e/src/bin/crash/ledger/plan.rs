@@ -86,7 +86,7 @@ pub(crate) async fn observe(world: &World) -> anyhow::Result<Undisturbed> {
     let roles = [Role::Fetcher, Role::Worker];
     let points = roles.into_iter().flat_map(|role| POINTS.iter().map(move |point| (role, *point)));
     let hits = points.map(|(role, point)| ((role, point), cast.passed(role, point))).collect();
-    let verdict = judge(&cast, &prepared.truth).await?;
+    let verdict = judge(&cast, &prepared.truth, 0).await?;
     if !verdict.holds() {
         bail!("undisturbed, source and target differ: {verdict:?}: {}", ground.folder.display());
     }

@@ -58,7 +58,7 @@ pub(crate) async fn play(world: &World, ground: &Ground<'_>, case: &Case) -> any
         Disturbed::Missed(earlier) => return Ok(Attempt::Missed(earlier)),
     };
     let Stage { share, replaced, wrong, .. } = stage;
-    let mut verdict: Verdict = judge(&cast, &prepared.truth).await?;
+    let mut verdict: Verdict = judge(&cast, &prepared.truth, landed.interruptions).await?;
     verdict.complaints.extend(wrong);
     Ok(Attempt::Judged(Box::new(Report {
         case: crate::case::Case::Ledger(case.clone()),
@@ -143,6 +143,7 @@ impl Stage<'_> {
                 first = Some(bank::clock(&self.cast.direct_for_us).await?);
                 self.note_share().await?;
             }
+            company.may_go_on()?;
             tokio::time::sleep(LOOK_EVERY).await;
         }
         company.dismiss().await?;

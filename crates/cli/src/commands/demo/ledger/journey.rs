@@ -181,6 +181,6 @@ async fn anybody_fetches(database: &Database) -> anyhow::Result<bool> {
     let mut reader = database.read().await?;
     let Conn::Postgres(pg) = reader.conn() else { unreachable!("the address was looked at") };
     let held = "SELECT EXISTS (SELECT 1 FROM crossdock.partitions p JOIN crossdock.jobs j ON j.id = p.job_id
-        WHERE j.kind = 'ledger' AND j.status = 'running' AND p.lease_until > clock_timestamp())";
-    Ok(sqlx::query_scalar(held).persistent(false).fetch_one(&mut *pg.conn).await?)
+        WHERE j.lane = $1 AND j.status = 'running' AND p.lease_until > clock_timestamp())";
+    Ok(sqlx::query_scalar(held).persistent(false).bind(bank::LANE).fetch_one(&mut *pg.conn).await?)
 }
